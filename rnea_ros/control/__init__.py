@@ -1,0 +1,1 @@
+"""What torque to send: laws, trajectory sampling, limits and the supervisor, driven by explicit time; no ROS."""
