@@ -55,12 +55,16 @@ XACRO_SPACE = ("http://www.ros.org/wiki/xacro", "http://ros.org/wiki/xacro", "ht
 
 @dataclass(frozen=True)
 class Link:
+    """A link's name and inertial parameters."""
+
     name: str
     inertial: Inertial | None  # in the link frame; None where the description gives none
 
 
 @dataclass(frozen=True)
 class Joint:
+    """A joint as the description gives it, in SI units and radians."""
+
     name: str
     type: str  # revolute, continuous, prismatic or fixed
     parent: str
@@ -78,6 +82,7 @@ class Joint:
 
     @property
     def movable(self) -> bool:
+        """Whether it is not fixed."""
         return self.type != "fixed"
 
 
@@ -118,12 +123,23 @@ def describe(root: ElementTree.Element) -> Description:
     """Checked links and joints of a URDF's XML tree. Raises ModelError that names the link or joint."""
     if _tag(root) != "robot":
         raise ModelError(f"not a URDF: its root element is <{_tag(root)}>, not <robot>")
-    robot = _parse_urdf(_keep(root))
-    links = {link.name: _link(link) for link in robot.links}
-    joints = {joint.name: _joint(joint) for joint in robot.joints}
-    _refuse_twice("link", [link.name for link in robot.links])
-    _refuse_twice("joint", [joint.name for joint in robot.joints])
-    return Description(robot.name, *_tree(links, joints))
+    links: dict[str, Link] = {}
+    joints: dict[str, Joint] = {}
+    for element in root:
+        kind = _tag(element)
+        if kind not in KEPT:
+            continue
+        name = element.get("name", "")
+        if not name.strip():
+            raise ModelError(f"a <{kind}> has no name")
+        if name in links if kind == "link" else name in joints:
+            raise ModelError(f"{kind} {name!r} stands there twice: names must be unique")
+        parsed = _parse_element(element, f"{kind} {name!r}")
+        if kind == "link":
+            links[name] = _link(parsed)
+        else:
+            joints[name] = _joint(parsed)
+    return Description(root.get("name") or "robot", *_tree(links, joints))
 
 
 def _parse(text: str | bytes) -> ElementTree.Element:
@@ -168,53 +184,33 @@ def _expand_xacro(text: str | bytes, path: str | None, arguments: Mapping[str, s
         raise ModelError(f"xacro cannot expand the description: {type(error).__name__}: {_one_line(error)}") from None
 
 
-def _keep(root: ElementTree.Element) -> ElementTree.Element:
-    """The same description with only what `KEPT` names, missing limits written as inf."""
-    kept = ElementTree.Element("robot", {"name": root.get("name") or "robot"})
-    for element in root:
-        if _tag(element) in KEPT:
-            _keep_element(element, KEPT[_tag(element)], kept, f"{_tag(element)} {element.get('name', '')!r}")
+def _parse_element(element: ElementTree.Element, what: str) -> Any:
+    """urdf_parser_py's Link or Joint of one element. Raises ModelError that starts with `what`."""
+    from urdf_parser_py import urdf  # here, so that `load_dh` does not need it
+
+    kept = _keep_element(element, KEPT[_tag(element)], what)
     for limit in kept.iter("limit"):
         for name in ("effort", "velocity"):
             limit.attrib.setdefault(name, "inf")
-    for inertia in kept.iter("inertia"):
-        for name in ("ixy", "ixz", "iyz"):
-            inertia.attrib.setdefault(name, "0")
-    return kept
+    parser = urdf.Link if kept.tag == "link" else urdf.Joint
+    try:
+        return parser.from_xml_string(ElementTree.tostring(kept, encoding="unicode"))
+    except Exception as error:  # it raises ParseError, AssertionError, KeyError and bare Exception
+        raise ModelError(f"{what}: {_one_line(error)}") from None
 
 
-def _keep_element(element: ElementTree.Element, keep: Any, into: ElementTree.Element, owner: str) -> None:
+def _keep_element(element: ElementTree.Element, keep: Any, owner: str) -> ElementTree.Element:
+    """A copy with only the attributes and children in `keep`."""
     attributes, children = keep
-    copy = ElementTree.SubElement(
-        into, _tag(element), {k: element.attrib[k] for k in attributes if k in element.attrib}
-    )
-    seen = set()
+    copy = ElementTree.Element(_tag(element), {k: element.attrib[k] for k in attributes if k in element.attrib})
     for child in element:
         tag = _tag(child)
         if tag not in children:
             continue
-        if tag in seen:
+        if copy.find(tag) is not None:
             raise ModelError(f"{owner}: <{tag}> stands there twice")
-        seen.add(tag)
-        _keep_element(child, children[tag], copy, owner)
-
-
-def _parse_urdf(root: ElementTree.Element) -> Any:
-    from urdf_parser_py import urdf  # here, so that `load_dh` does not need it
-
-    for element in root:
-        if not element.get("name", "").strip():
-            raise ModelError(f"a <{element.tag}> has no name")
-    try:
-        return urdf.Robot.from_xml_string(ElementTree.tostring(root, encoding="unicode"))
-    except Exception as error:  # it raises ParseError, AssertionError, KeyError and bare Exception
-        raise ModelError(f"not a valid URDF: {_one_line(error)}") from None
-
-
-def _refuse_twice(kind: str, names: list[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise ModelError(f"{kind} {name!r} is there {names.count(name)} times: names must be unique")
+        copy.append(_keep_element(child, children[tag], owner))
+    return copy
 
 
 def _numbers(what: str, quantity: str, values: Any, count: int) -> Array:

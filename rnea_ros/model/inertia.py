@@ -31,10 +31,12 @@ class Inertial:
 
     @staticmethod
     def nothing() -> Inertial:
+        """No mass and no inertia."""
         return Inertial(0.0, np.zeros(3), np.zeros((3, 3)))
 
     @property
     def is_nothing(self) -> bool:
+        """Whether both mass and inertia are 0."""
         return self.mass == 0.0 and not self.inertia.any()
 
     def seen_from(self, rotation: Array, translation: Array) -> Inertial:

@@ -128,6 +128,7 @@ class Friction:
 
     @staticmethod
     def none(n: int) -> Friction:
+        """No friction at n joints."""
         return Friction(*(np.zeros(n) for _ in range(6)))
 
 
@@ -189,6 +190,7 @@ class RobotModel:
 
     @property
     def n(self) -> int:
+        """Number of joint coordinates."""
         return len(self.joint_names)
 
     @property
@@ -271,7 +273,10 @@ class RobotModel:
             for name, value in armature.items():
                 if name not in self.joint_names:
                     raise ModelError(f"armature: unknown joint {name!r}; joints are {', '.join(self.joint_names)}")
-                values[self.joint_names.index(name)] = value
+                try:
+                    values[self.joint_names.index(name)] = value
+                except (TypeError, ValueError):
+                    raise ModelError(f"armature: {value!r} of joint {name!r} is not a number") from None
             return replace(self, armature=values)
         if np.ndim(armature) == 0:
             values[:] = armature

@@ -193,7 +193,7 @@ def _assemble(
             place(joint.child, len(bodies) - 1, np.eye(3), np.zeros(3))
 
     lumps = [lump(body.parts) for body in bodies]
-    _refuse_massless(description, bodies, lumps)
+    _refuse_massless(description, bodies, lumps, motions)
     leaders = [description.joints[name] for name in names]
     return RobotModel(
         name=description.name,
@@ -239,24 +239,29 @@ def _body(assembly: _Assembly, inertial: Inertial, names: tuple[str, ...], motio
     )
 
 
-def _refuse_massless(description: Description, bodies: list[_Assembly], lumps: list[Inertial]) -> None:
-    """Raise ModelError for a joint that moves no mass at all: the mass matrix would be singular.
+def _refuse_massless(
+    description: Description, bodies: list[_Assembly], lumps: list[Inertial], motions: Mapping[str, _Motion]
+) -> None:
+    """Raise ModelError for joints that move no mass at all: the mass matrix would be singular.
 
-    A body may lack mass where a body below it has some.
+    A body may lack mass where a body below it has some, or where its joint follows one that moves some.
     """
     carries = [not inertial.is_nothing for inertial in lumps]
     for index in range(len(bodies) - 1, -1, -1):
-        if not carries[index]:
-            links = bodies[index].links
-            given = [name for name in links if description.links[name].inertial is not None]
-            reason = "its mass is 0" if given else "it has no <inertial>"
-            others = f" (nor have {', '.join(links[1:])}, fixed to it)" if len(links) > 1 else ""
-            raise ModelError(
-                f"link {links[0]!r}: {reason}{others}, and nothing below it has mass, so joint "
-                f"{bodies[index].joint.name!r} would move nothing; give the link its inertia or lock the joint"
-            )
-        if bodies[index].parent >= 0:
+        if carries[index] and bodies[index].parent >= 0:
             carries[bodies[index].parent] = True
+    useful = {motions[body.joint.name].leader for body, something in zip(bodies, carries, strict=True) if something}
+    empty = [body for body in bodies if motions[body.joint.name].leader not in useful]
+    if not empty:
+        return
+    given = any(description.links[name].inertial is not None for body in empty for name in body.links)
+    reason = "has mass 0" if given else "has no <inertial>"
+    links = ", ".join(repr(body.joint.child) for body in empty)
+    joints = ", ".join(dict.fromkeys(repr(motions[body.joint.name].leader) for body in empty))
+    raise ModelError(
+        f"link {links} {reason}, and nothing fixed to it or below it has mass, so joint {joints} would move nothing; "
+        "give the link its inertia or lock the joint"
+    )
 
 
 def _friction(bodies: list[_Assembly], motions: Mapping[str, _Motion], names: tuple[str, ...]) -> Friction:
