@@ -121,12 +121,12 @@ def read_text(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | No
 
 def describe(root: ElementTree.Element) -> Description:
     """Checked links and joints of a URDF's XML tree. Raises ModelError that names the link or joint."""
-    if _tag(root) != "robot":
-        raise ModelError(f"not a URDF: its root element is <{_tag(root)}>, not <robot>")
+    if tag_of(root) != "robot":
+        raise ModelError(f"not a URDF: its root element is <{tag_of(root)}>, not <robot>")
     links: dict[str, Link] = {}
     joints: dict[str, Joint] = {}
     for element in root:
-        kind = _tag(element)
+        kind = tag_of(element)
         if kind not in KEPT:
             continue
         name = element.get("name", "")
@@ -153,7 +153,7 @@ def _one_line(error: object) -> str:
     return " ".join(str(error).split())
 
 
-def _tag(element: ElementTree.Element) -> str:
+def tag_of(element: ElementTree.Element) -> str:
     """Tag without its namespace: `<robot xmlns=...>` is common."""
     return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
 
@@ -188,7 +188,7 @@ def _parse_element(element: ElementTree.Element, what: str) -> Any:
     """urdf_parser_py's Link or Joint of one element. Raises ModelError that starts with `what`."""
     from urdf_parser_py import urdf  # here, so that `load_dh` does not need it
 
-    kept = _keep_element(element, KEPT[_tag(element)], what)
+    kept = _keep_element(element, KEPT[tag_of(element)], what)
     for limit in kept.iter("limit"):
         for name in ("effort", "velocity"):
             limit.attrib.setdefault(name, "inf")
@@ -202,9 +202,9 @@ def _parse_element(element: ElementTree.Element, what: str) -> Any:
 def _keep_element(element: ElementTree.Element, keep: Any, owner: str) -> ElementTree.Element:
     """A copy with only the attributes and children in `keep`."""
     attributes, children = keep
-    copy = ElementTree.Element(_tag(element), {k: element.attrib[k] for k in attributes if k in element.attrib})
+    copy = ElementTree.Element(tag_of(element), {k: element.attrib[k] for k in attributes if k in element.attrib})
     for child in element:
-        tag = _tag(child)
+        tag = tag_of(child)
         if tag not in children:
             continue
         if copy.find(tag) is not None:

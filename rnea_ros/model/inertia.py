@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 
 # A principal moment may exceed the sum of the other two by this fraction of the largest: rounding of printed numbers
 TRIANGLE_TOLERANCE = 1e-3
+ROUNDING = 1e-12  # kg m², far below any body's
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +84,9 @@ def why_impossible(inertia: Array) -> str | None:
     """
     smallest, middle, largest = np.linalg.eigvalsh(inertia)
     printed = f"principal moments {smallest:.4g}, {middle:.4g}, {largest:.4g} kg m²"
-    if smallest < -1e-9 * max(abs(largest), 1e-300):
+    if smallest < -1e-9 * abs(largest) - ROUNDING:
         return f"inertia is not positive definite ({printed})"
-    if largest > smallest + middle + TRIANGLE_TOLERANCE * largest:
+    if largest > smallest + middle + TRIANGLE_TOLERANCE * largest + ROUNDING:
         return f"inertia breaks the triangle inequality: one moment exceeds the sum of the other two ({printed})"
     return None
 

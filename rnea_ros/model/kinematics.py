@@ -46,22 +46,28 @@ def jacobian(robot: RobotModel, q: ArrayLike, name: str, kind: JacobianKind = "g
     pose = frame(robot, q, name)
     rotation, position = pose[:3, :3], pose[:3, 3]
     poses = body_poses(robot, q)
-    columns = np.zeros((6, robot.n))
-    index = robot.frame(name).body
-    while index >= 0:
-        body = robot.bodies[index]
-        turned, origin = poses[index]
-        axis = body.ratio * (turned @ body.axis)
-        if body.kind == "revolute":
-            columns[:3, body.joint] += np.cross(axis, position - origin)
-            columns[3:, body.joint] += axis
-        else:
-            columns[:3, body.joint] += axis
-        index = body.parent
+    columns = jacobian_at(robot, poses, robot.frame(name).body, position)
     if kind == "body":
         return np.vstack([rotation.T @ columns[:3], rotation.T @ columns[3:]])
     if kind == "spatial":
         columns[:3] += skew(position) @ columns[3:]
+    return columns
+
+
+def jacobian_at(robot: RobotModel, poses: list[tuple[Array, Array]], body: int, point: Array) -> Array:
+    """Geometric Jacobian (6, n) of a point (3,) m, base axes, that moves with a body; poses as of `body_poses`."""
+    columns = np.zeros((6, robot.n))
+    index = body
+    while index >= 0:
+        carrier = robot.bodies[index]
+        rotation, origin = poses[index]
+        axis = carrier.ratio * (rotation @ carrier.axis)
+        if carrier.kind == "revolute":
+            columns[:3, carrier.joint] += np.cross(axis, point - origin)
+            columns[3:, carrier.joint] += axis
+        else:
+            columns[:3, carrier.joint] += axis
+        index = carrier.parent
     return columns
 
 

@@ -42,7 +42,17 @@ def load_urdf(
     A mimic joint is folded into the joint that it follows, and locked with it. Gravity and poses refer to the root.
     Raises ModelError (a ValueError), one line that names the joint or link, for everything that cannot be loaded.
     """
-    description = describe(read_text(path_or_xml, xacro_args))
+    return build(describe(read_text(path_or_xml, xacro_args)), joints, locked, tip, friction)
+
+
+def build(
+    description: Description,
+    joints: Sequence[str] | None = None,
+    locked: Mapping[str, float] | None = None,
+    tip: str | None = None,
+    friction: bool = True,
+) -> RobotModel:
+    """`load_urdf` for a description that has been read; same arguments, same errors."""
     chosen = None if joints is None else _names("joints", joints, description.joints)
     motions = _motions(description, chosen, locked or {})
     names = _controlled(description, chosen, motions)
