@@ -49,10 +49,10 @@ class EncapsulationError(WireError):
     """Not plain CDR: the middleware may be able to read it, this module is not."""
 
 
-class JointStateReader:
+class JointStateDecoder:
     """Reads serialised sensor_msgs/JointState in place.
 
-    After `read` the attributes hold the message, and the next `read` overwrites or replaces them:
+    After `decode` the attributes hold the message, and the next `decode` overwrites or replaces them:
 
     stamp     header.stamp in ns
     names     in the message's order; the same object for as long as the names are the same
@@ -74,7 +74,7 @@ class JointStateReader:
         self._bytes = memoryview(b"")
         self._swapped: list[tuple[Array, Array]] = []  # (native, other byte order), where the message has the other
 
-    def read(self, data: bytes) -> None:
+    def decode(self, data: bytes) -> None:
         """Take over one message. After a `WireError` everything is as it was before."""
         # With the same length and the same bytes in all places that decide the layout, the layout is the one we know.
         if len(data) != self._length or int.from_bytes(data, "little") & self._mask != self._fixed:
@@ -83,7 +83,7 @@ class JointStateReader:
             except EncapsulationError:
                 if self._typed is None:
                     raise
-                self._take(_decode(self._typed, data))
+                self._take(_middleware_message(self._typed, data))
                 return
         self._bytes[:] = data
         seconds, nanoseconds = self._stamp.unpack_from(data, _BODY)
@@ -124,14 +124,14 @@ class JointStateReader:
         self._length = -1  # the arrays are no views any more
 
 
-def read_array(data: bytes, typed: Typed | None = None) -> Array:
+def decode_array(data: bytes, typed: Typed | None = None) -> Array:
     """The data (n,) of a serialised std_msgs/Float64MultiArray; `layout` is passed over."""
     try:
         cursor = _Cursor(data)
     except EncapsulationError:
         if typed is None:
             raise
-        return np.array(_decode(typed, data).data, dtype=np.float64)
+        return np.array(_middleware_message(typed, data).data, dtype=np.float64)
     for _ in range(cursor.uint32()):  # dim
         cursor.characters()
         cursor.uint32()
@@ -141,19 +141,19 @@ def read_array(data: bytes, typed: Typed | None = None) -> Array:
     return np.frombuffer(data, cursor.order + "f8", count, start).astype(np.float64)
 
 
-def read_header(data: bytes, typed: Typed | None = None) -> tuple[int, str]:
+def decode_header(data: bytes, typed: Typed | None = None) -> tuple[int, str]:
     """Stamp in ns and frame_id of a serialised std_msgs/Header."""
     try:
         cursor = _Cursor(data)
     except EncapsulationError:
         if typed is None:
             raise
-        header = _decode(typed, data)
+        header = _middleware_message(typed, data)
         return header.stamp.sec * _SECOND + header.stamp.nanosec, str(header.frame_id)
     return cursor.stamp(), cursor.string()
 
 
-class JointStateWriter:
+class JointStateEncoder:
     """Writes serialised sensor_msgs/JointState for fixed `names` and `frame_id`."""
 
     def __init__(self, names: Sequence[str], frame_id: str = "") -> None:
@@ -162,7 +162,7 @@ class JointStateWriter:
             block += bytes(-len(block) % 4) + part
         self._names = block
 
-    def write(self, stamp: int, position: ArrayLike = (), velocity: ArrayLike = (), effort: ArrayLike = ()) -> bytes:
+    def encode(self, stamp: int, position: ArrayLike = (), velocity: ArrayLike = (), effort: ArrayLike = ()) -> bytes:
         """A message stamped `stamp` (ns); each array (n,), or () to leave the field empty."""
         data = _PREFIX + _STAMP.pack(*divmod(stamp, _SECOND)) + self._names
         for field in (position, velocity, effort):
@@ -173,14 +173,14 @@ class JointStateWriter:
         return data
 
 
-def write_array(values: ArrayLike) -> bytes:
+def encode_array(values: ArrayLike) -> bytes:
     """A serialised std_msgs/Float64MultiArray with data `values` (n,) and an empty layout."""
     array = np.asarray(values, dtype=np.float64)
     # Its doubles start at 16; three uint32 end at 12.
     return _PREFIX + _ARRAY.pack(0, 0, array.size) + (bytes(4) + array.tobytes() if array.size else b"")
 
 
-def write_header(stamp: int, frame_id: str) -> bytes:
+def encode_header(stamp: int, frame_id: str) -> bytes:
     """A serialised std_msgs/Header; `stamp` in ns."""
     return _PREFIX + _STAMP.pack(*divmod(stamp, _SECOND)) + _string(frame_id)
 
@@ -192,7 +192,7 @@ def _string(text: str) -> bytes:
     return _UINT32.pack(len(characters) + 1) + characters + b"\x00"
 
 
-def _decode(typed: Typed, data: bytes) -> Any:
+def _middleware_message(typed: Typed, data: bytes) -> Any:
     try:
         return typed(data)
     except Exception as error:  # each middleware has its own kind
