@@ -111,6 +111,16 @@ def test_our_descriptions_equal_pinocchio(name: str) -> None:
         assert_same(robot, judge, random_q(robot, np.random.default_rng(seed)))
 
 
+@pytest.mark.parametrize(("q1", "q2"), [(0.0, 0.0), (0.4, 0.9), (-2.0, 1.1), (np.pi / 2, 0.0)])
+def test_planar_2r_needs_the_textbooks_torque_at_rest(q1: float, q2: float) -> None:
+    """τ₁ = (m₁/2 + m₂) g L₁ cos q₁ + m₂/2 g L₂ cos(q₁ + q₂),  τ₂ = m₂/2 g L₂ cos(q₁ + q₂)."""
+    m1, m2, length1, length2, g = 1.0, 1.0, 0.5, 0.5, 9.81
+    tau2 = m2 / 2 * g * length2 * np.cos(q1 + q2)
+    tau1 = (m1 / 2 + m2) * g * length1 * np.cos(q1) + tau2
+    robot = load_urdf(URDF / "planar_2r.urdf")
+    np.testing.assert_allclose(gravity_torque(robot, np.array([q1, q2])), [tau1, tau2], rtol=0, atol=1e-14)
+
+
 @given(random_robots(mimic=True, max_joints=8), st.sampled_from(sorted(KINDS)))
 @settings(max_examples=60, deadline=None)
 def test_jacobians_equal_pinocchio(described: RandomRobot, kind: str) -> None:

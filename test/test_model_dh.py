@@ -59,6 +59,34 @@ def test_es5_lies_along_x_at_zero() -> None:
     np.testing.assert_allclose(position, [0.425 + 0.395, -0.1105 - 0.0765, 0.101], atol=1e-15)
 
 
+FACTS = Path(__file__).parents[2] / "shared" / "facts" / "panda.md"
+
+
+@pytest.mark.skipif(not FACTS.exists(), reason="the published Panda tables (../shared) are not here")
+@pytest.mark.parametrize("name", ["panda", "panda_hand"])
+def test_panda_urdf_carries_the_published_tables(name: str) -> None:
+    rows = [[cell.strip() for cell in line.strip("| \n").split("|")] for line in FACTS.read_text().splitlines()]
+    kinematics = [row for row in rows if len(row) == 8 and row[0].isdigit()]
+    inertias = [row for row in rows if len(row) == 9 and row[0].isdigit() and row[0] != "0"]
+    angle = {"0": 0.0, "-pi/2": -PI / 2, "+pi/2": PI / 2}
+    table = [(angle[row[1]], float(row[2]), float(row[3])) for row in kinematics]
+    limits = np.array([row[4:] for row in kinematics], dtype=float).T
+    links = []
+    for _, mass, com, *moments in inertias:
+        xx, xy, xz, yy, yz, zz = map(float, moments)
+        links.append((float(mass), [float(c) for c in com.split()], [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+    expected, urdf = (
+        load_dh(table, links),
+        load_urdf(URDF / f"{name}.urdf", joints=[f"panda_joint{i + 1}" for i in range(7)]),
+    )
+    for limit, ours in zip(limits, (urdf.lower, urdf.upper, urdf.velocity_limits, urdf.effort_limits), strict=True):
+        np.testing.assert_array_equal(ours, limit)
+    for index, (ours, theirs) in enumerate(zip(urdf.bodies, expected.bodies, strict=True)):
+        fields = ("axis", "rotation", "translation", "mass", "com", "inertia")
+        for field in fields[:3] if name == "panda_hand" and index == 6 else fields:
+            np.testing.assert_allclose(getattr(ours, field), getattr(theirs, field), rtol=0, atol=1e-15)
+
+
 def craig(alpha: float, a: float, d: float, theta: float) -> np.ndarray:
     """Craig, 3rd ed., eq. 3.6, as printed."""
     ca, sa, ct, st_ = np.cos(alpha), np.sin(alpha), np.cos(theta), np.sin(theta)
