@@ -96,7 +96,7 @@ class Description:
     joints: Mapping[str, Joint]  # depth first, in the order in which the text gives siblings
 
 
-def read_text(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> ElementTree.Element:
+def read_tree(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> ElementTree.Element:
     """The XML tree of a URDF given as text or as a file, xacro expanded. Raises ModelError."""
     text: str | bytes
     path: str | None = None

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rnea_ros.model.description import Description, describe, read_text, tag_of
+from rnea_ros.model.description import Description, describe, read_tree, tag_of
 from rnea_ros.model.errors import ModelError
 from rnea_ros.model.inertia import why_impossible
 from rnea_ros.model.kinematics import body_poses, jacobian_at
@@ -61,7 +61,7 @@ def examine(
         findings = list(_examine_model(source, gravity))
     else:
         try:
-            root = read_text(source, xacro_args)
+            root = read_tree(source, xacro_args)
             description = describe(root)
             model = build(description, joints, locked, tip)
         except ModelError as error:

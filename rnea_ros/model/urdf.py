@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rnea_ros.model.description import Description, Joint, describe, read_text
+from rnea_ros.model.description import Description, Joint, describe, read_tree
 from rnea_ros.model.errors import ModelError
 from rnea_ros.model.inertia import Inertial, lump
 from rnea_ros.model.pose import rotation_about
@@ -42,7 +42,7 @@ def load_urdf(
     A mimic joint is folded into the joint that it follows, and locked with it. Gravity and poses refer to the root.
     Raises ModelError (a ValueError), one line that names the joint or link, for everything that cannot be loaded.
     """
-    return build(describe(read_text(path_or_xml, xacro_args)), joints, locked, tip, friction)
+    return build(describe(read_tree(path_or_xml, xacro_args)), joints, locked, tip, friction)
 
 
 def build(
