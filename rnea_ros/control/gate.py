@@ -1,0 +1,75 @@
+"""The gate: the last thing before a command leaves.
+
+With support s (what our command owes to gravity), the robot's own share h, the desired command u, limit L of the total
+joint torque, rate limit R and the last command u₋:
+
+    1. effort    r = clamp(u - s,  min(0, -L - (s + h)),  max(0, L - (s + h)))      the rest gets what support leaves
+                 u = clamp(s + r,  min(0, -L - h),  max(0, L - h))                  binds only where gravity exceeds L
+    2. rate      u = clamp(u,  u₋ - R dt,  u₋ + R dt)       dt = min(measured, nominal)
+    3. finite    a command that is not finite never leaves: u = u₋, and the caller is told
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Gate:
+    """Holds the last command. All arrays are (n,), Nm (N for prismatic joints), rates Nm/s."""
+
+    def __init__(self, effort_limit: Array, rate_limit: Array, nominal_period: float) -> None:
+        n = len(effort_limit)
+        self.nominal_period = nominal_period
+        self.effort_limit, self.rate_limit = effort_limit, rate_limit
+        self.previous = np.zeros(n)
+        self.clamped = np.zeros(n, dtype=bool)  # by effort, in the last command
+        self.slowed = np.zeros(n, dtype=bool)  # by rate, in the last command
+        self._total, self._low, self._high, self._rest, self._step = (np.zeros(n) for _ in range(5))
+
+    def restart(self, previous: Array) -> None:
+        """Take `previous` for the last command."""
+        self.previous[:] = previous
+
+    def bounded(self, support: Array, share: Array, desired: Array, out: Array) -> Array:
+        """Step 1 alone, without memory: `desired` within the effort limits, into `out`."""
+        total, low, high, rest, limit = self._total, self._low, self._high, self._rest, self.effort_limit
+        np.add(support, share, total)
+        np.subtract(limit, total, high)
+        np.maximum(high, 0.0, high)
+        np.add(limit, total, low)
+        np.negative(low, low)
+        np.minimum(low, 0.0, low)
+        np.subtract(desired, support, rest)
+        np.minimum(rest, high, out)
+        np.maximum(out, low, out)
+        np.not_equal(out, rest, out=self.clamped)
+        out += support
+        np.subtract(limit, share, high)
+        np.maximum(high, 0.0, high)
+        np.add(limit, share, low)
+        np.negative(low, low)
+        np.minimum(low, 0.0, low)
+        np.minimum(out, high, out)
+        np.maximum(out, low, out)
+        return out
+
+    def apply(self, support: Array, share: Array, desired: Array, measured_period: float, out: Array) -> bool:
+        """The command into `out`; it becomes the last one. False where the desired one was not finite."""
+        self.bounded(support, share, desired, out)
+        dt = min(max(measured_period, 0.0), self.nominal_period)
+        step, high, low = self._step, self._high, self._low
+        np.multiply(self.rate_limit, dt, step)
+        np.add(self.previous, step, high)
+        np.subtract(self.previous, step, low)
+        np.less(high, out, out=self.slowed)
+        np.logical_or(self.slowed, np.less(out, low), out=self.slowed)
+        np.minimum(out, high, out)
+        np.maximum(out, low, out)
+        if not np.isfinite(out).all():
+            out[:] = self.previous
+            return False
+        self.previous[:] = out
+        return True

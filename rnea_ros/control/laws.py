@@ -1,0 +1,190 @@
+"""The control laws: what the command would be, before the gate.
+
+    feedforward_pd     τ = RNEA(q_d⁺, q̇_d⁺, q̈_d⁺) + τ_f(q̇_d⁺) + Kp (q_d - q) + Kd (q̇_d - q̇) + Ki ∫(q_d - q) dt
+    computed_torque    τ = RNEA(q, q̇, q̈_d⁺ + Kd (q̇_d - q̇) + Kp (q_d - q)) + τ_f(q̇_d⁺)
+    floating           τ = g(q) - D q̇
+    braking            τ = g(q) - D_b q̇
+
+q, q̇ are measured; q_d is the reference at the state's stamp and q_d⁺ the one at the stamp plus the latency. τ is the
+total torque on the joints. With the robot's own share h our command is what is left of it:
+
+    self       h = 0
+    hardware   h = g(q) (without the payload, where the robot was not told of it)
+    residual   h = g of the gravity vector that the robot believes in
+
+The share is *left out* where the law computes gravity: at q_d⁺ for feedforward_pd with gravity at the reference, at q
+otherwise. It is never subtracted at one place and added at another.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rnea_ros.control.parameters import HARDWARE, SELF
+from rnea_ros.control.settings import Settings
+from rnea_ros.dynamics.inverse_dynamics import Backend, InverseDynamics, friction_torque
+from rnea_ros.model.robot import Friction, RobotModel
+
+Array = NDArray[np.float64]
+
+
+class Arm:
+    """The robot as the laws see it: what it takes to move it, and what the robot itself carries of that."""
+
+    def __init__(self, robot: RobotModel, settings: Settings, backend: Backend = "auto") -> None:
+        self.robot = robot
+        rigid = robot.with_friction(Friction.none(robot.n))  # friction is compensated at the reference velocity alone
+        self.dynamics = InverseDynamics(rigid, gravity=settings.gravity, backend=backend)
+        self._believed: InverseDynamics | None = None
+        if settings["gravity_source"] != SELF:
+            self._believed = InverseDynamics(rigid, gravity=settings.hardware_gravity, backend=backend)
+        self._hardware = settings["gravity_source"] == HARDWARE
+        self._knows_payload = bool(settings["payload.hardware_knows"])
+        self._zero = np.zeros(robot.n)
+        self._zero.setflags(write=False)
+        self.set_payload(settings.payload)
+
+    def set_payload(self, payload: tuple[float, Array, Array] | None) -> None:
+        """mass kg, centre of mass (3,) m, inertia (3, 3) kg m² at the tip; None for nothing."""
+        arguments = None
+        if payload is not None:
+            mass, com, inertia = payload
+            arguments = (mass, com, inertia if inertia.any() else None)
+        self.dynamics.payload = arguments
+        if self._believed is not None:
+            self._believed.payload = arguments if self._knows_payload else None
+        self.carries_all: bool = self._hardware and (payload is None or self._knows_payload)
+
+    def share(self, q: Array) -> Array:
+        """h(q): what the robot adds to our command, (n,) Nm."""
+        return self._zero if self._believed is None else self._believed.gravity_torque(q)
+
+    def support(self, q: Array, share: Array) -> Array:
+        """g(q) - h(q): what our command owes to gravity, (n,) Nm. `share` is h(q)."""
+        if self.carries_all:
+            return self._zero
+        gravity = self.dynamics.gravity_torque(q)
+        return gravity if self._believed is None else gravity - share
+
+    def friction(self, velocity: Array) -> Array:
+        return friction_torque(self.robot, velocity)
+
+
+class Laws:
+    """The laws with their gains and the integral. `ahead` and `at` are reference states (3, n)."""
+
+    def __init__(self, arm: Arm, settings: Settings) -> None:
+        self.arm = arm
+        n = arm.robot.n
+        self.integral = np.zeros(n)  # Nm
+        self.feedback = np.zeros(n)  # Nm, of the last law evaluated
+        self.friction_torque = np.zeros(n)
+        self._zero = np.zeros(n)
+        self.take(settings)
+
+    def take(self, settings: Settings) -> None:
+        """Use other gains from the next evaluation on."""
+        self.settings = settings
+        assert settings.float_damping is not None and settings.braking_damping is not None
+        self.float_damping, self.braking_damping = settings.float_damping, settings.braking_damping
+        self._integrates = bool(settings.ki.any())
+        self._friction = settings["friction_feedforward"] and not settings["hardware_friction"]
+        self._gravity_at_reference = settings["gravity_at"] == "reference"
+        self._feedforward = settings["feedforward"]
+        self._computed = settings["law"] == "computed_torque"
+
+    def restart(self) -> None:
+        self.integral[:] = 0.0
+
+    def motion(
+        self,
+        q: Array,
+        qd: Array,
+        at: Array,
+        ahead: Array,
+        share: Array,
+        support: Array,
+        scale: float,
+        tracking: bool,
+        wrench: Array | None,
+    ) -> Array:
+        """Command of the chosen law. scale: 0 to 1, size of the feedback after activation."""
+        self._take_friction(ahead[1])
+        if self._computed:
+            return self._computed_torque(q, qd, at, ahead, share, scale, wrench)
+        return self._feedforward_pd(q, qd, at, ahead, support, scale, tracking, wrench)
+
+    def floating(self, qd: Array, support: Array) -> Array:
+        np.multiply(self.float_damping, qd, self.feedback)
+        np.negative(self.feedback, self.feedback)
+        self.friction_torque[:] = 0.0
+        return support + self.feedback
+
+    def braking(self, qd: Array, support: Array) -> Array:
+        np.multiply(self.braking_damping, qd, self.feedback)
+        np.negative(self.feedback, self.feedback)
+        self.friction_torque[:] = 0.0
+        return support + self.feedback
+
+    def integrate(self, error: Array, period: float, clamped: NDArray[np.bool_]) -> None:
+        """Ki ∫ e dt within its bound; a joint at its effort limit is not wound up further."""
+        if not self._integrates:
+            return
+        step = self.settings.ki * error * period
+        step[clamped & (step * self.feedback > 0.0)] = 0.0
+        self.integral += step
+        np.clip(self.integral, -self.settings.integral_limit, self.settings.integral_limit, self.integral)
+
+    def _take_friction(self, velocity: Array) -> None:
+        if self._friction:
+            self.friction_torque[:] = self.arm.friction(velocity)
+        else:
+            self.friction_torque[:] = 0.0
+
+    def _feedforward_pd(
+        self,
+        q: Array,
+        qd: Array,
+        at: Array,
+        ahead: Array,
+        support: Array,
+        scale: float,
+        tracking: bool,
+        wrench: Array | None,
+    ) -> Array:
+        settings, dynamics = self.settings, self.arm.dynamics
+        assert settings.kp is not None and settings.kd is not None
+        feedback = self.feedback
+        np.subtract(at[0], q, feedback)
+        feedback *= settings.kp
+        feedback += settings.kd * (at[1] - qd)
+        feedback += self.integral
+        if scale < 1.0:
+            feedback *= scale
+        full = not tracking or self._feedforward == "full"
+        if not full:
+            model = self._zero if self._feedforward == "none" else self._gravity(ahead[0], support)
+        elif self._gravity_at_reference:
+            model = dynamics.torque(ahead[0], ahead[1], ahead[2], wrench) - self.arm.share(ahead[0])
+        else:
+            model = dynamics.torque(ahead[0], ahead[1], ahead[2], wrench)
+            model = model - dynamics.gravity_torque(ahead[0]) + support
+        return np.asarray(model + feedback + (self.friction_torque if full else 0.0))
+
+    def _gravity(self, reference: Array, support: Array) -> Array:
+        """Gravity less the robot's share, where `gravity_at` says."""
+        if not self._gravity_at_reference:
+            return support
+        return self.arm.support(reference, self.arm.share(reference))
+
+    def _computed_torque(
+        self, q: Array, qd: Array, at: Array, ahead: Array, share: Array, scale: float, wrench: Array | None
+    ) -> Array:
+        settings = self.settings
+        assert settings.computed_kp is not None and settings.computed_kd is not None
+        acceleration = settings.computed_kp * (at[0] - q) + settings.computed_kd * (at[1] - qd)
+        acceleration *= scale
+        wanted = self.arm.dynamics.torque(q, qd, ahead[2] + acceleration, wrench)
+        np.subtract(wanted, self.arm.dynamics.torque(q, qd, ahead[2], wrench), self.feedback)
+        return np.asarray(wanted - share + self.friction_torque)

@@ -1,0 +1,455 @@
+"""The lifecycle node `rnea_controller`: ROS around `control.controller.Controller`, which decides everything.
+
+The loop is triggered by the joint state: state in, command out, in one thread; everything else is published after the
+command, at most one message a cycle. A timer sees what does not arrive.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import rclpy
+from geometry_msgs.msg import InertiaStamped, WrenchStamped
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
+from rclpy.signals import SignalHandlerOptions
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, Header, String
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from rnea_ros.control.controller import Command, Controller
+from rnea_ros.control.errors import ParameterError, Refusal
+from rnea_ros.control.parameters import BY_NAME, PARAMETERS
+from rnea_ros.control.settings import coerced
+from rnea_ros.control.supervisor import Event, Mode
+from rnea_ros.control.trajectory import Point, TrajectoryRequest
+from rnea_ros.model.robot import RobotModel
+from rnea_ros.model.urdf import load_urdf
+from rnea_ros.nodes.declaration import declare
+from rnea_ros.nodes.executor import make_executor
+from rnea_ros.nodes.realtime import become_real_time, freeze_garbage
+from rnea_ros.nodes.reports import Reports, write_history
+from rnea_ros.nodes.wire import JointStateDecoder, WireError, encode_array, encode_header
+from rnea_ros.share import description_source
+
+SECOND = 1_000_000_000  # ns
+TICK = 0.005  # s between looks at what does not arrive
+CHECKUP = 0.5  # s between looks at the graph, and attempts to start
+HISTORY_AFTER = 0.5  # s that the record goes on after a fault
+WATCHDOG = "rnea_watchdog"
+ROS_PARAMETERS = ("use_sim_time", "start_type_description_service")
+
+FAST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+LATCHED = QoSProfile(
+    depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
+)
+
+
+class ControllerNode(LifecycleNode):
+    """See the module. Raises ParameterError for unknown parameters and values of a wrong type."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "rnea_controller",
+            allow_undeclared_parameters=True,  # so that a misspelt name reaches `_on_parameters`, which names the nearest
+            automatically_declare_parameters_from_overrides=True,
+        )
+        self.failed = ""  # why this process cannot go on
+        self.core: Controller | None = None
+        self._reports: Reports | None = None
+        self._decoder = JointStateDecoder(lambda data: deserialize_message(data, JointState))
+        self._description = ""
+        self._active = False
+        self._mode = ""
+        self._said = ""
+        self._fault_at = 0
+        self._unreadable = 0
+        declare(self, PARAMETERS)
+        self._now: Callable[[], int] = time.time_ns
+        if self.get_parameter("use_sim_time").value:
+            self._now = self._ros_now
+        self._commands = self.create_publisher(Float64MultiArray, "effort_controller/commands", RELIABLE)
+        self._heartbeat = self.create_publisher(Header, "~/heartbeat", RELIABLE)  # a goodbye has to arrive
+        self._mode_publisher = self.create_publisher(String, "~/mode", LATCHED)
+        self._publish_mode("idle")
+        self.create_subscription(String, "robot_description", self._on_description, LATCHED)
+        self._entities: list[Any] = []
+        self.add_on_set_parameters_callback(self._on_parameters)
+        self._checkup = self.create_timer(CHECKUP, self._check_up)
+        self._tick_timer: Any = None
+
+    # The hot path: one function in, one function out
+
+    def _on_joint_state(self, data: bytes) -> None:
+        """A serialised joint state: the command leaves before anything else is done."""
+        arrival = self._now()
+        core = self.core
+        if core is None:
+            return
+        decoder = self._decoder
+        try:
+            decoder.decode(data)
+        except WireError:
+            self._unreadable += 1
+            return
+        command = core.on_state(
+            decoder.names, decoder.position, decoder.velocity, decoder.effort, decoder.stamp, arrival
+        )
+        if command is not None:
+            self._send(command)
+        self._after_cycle(arrival)
+
+    def _send(self, command: Command) -> None:
+        """The command to the joints, and the heartbeat that belongs to it."""
+        if self._dry_run:
+            return
+        self._commands.publish(encode_array(command.effort))
+        self._heartbeat.publish(encode_header(command.stamp, command.mode))
+
+    def _after_cycle(self, now: int) -> None:
+        core, reports = self.core, self._reports
+        assert core is not None and reports is not None
+        if core.supervisor.text != self._mode:
+            self._publish_mode(core.supervisor.text)
+            if core.supervisor.mode is Mode.FAULT:
+                self._fault_at = now
+        if core.messages:
+            self._log(core.take_messages())
+        reports.one(now)
+
+    def _on_tick(self) -> None:
+        if self.core is None:
+            return
+        now = self._now()
+        command = self.core.tick(now)
+        if command is not None:
+            self._send(command)
+        self._after_cycle(now)
+        if self._fault_at and now - self._fault_at > HISTORY_AFTER * SECOND:
+            self._fault_at = 0
+            write_history(self.core, self.core.settings["history.directory"], self.get_logger())
+
+    # Requests
+
+    def _on_trajectory(self, message: JointTrajectory) -> None:
+        points = [_point(point) for point in message.points]
+        stamp = message.header.stamp.sec * SECOND + message.header.stamp.nanosec
+        request = TrajectoryRequest(list(message.joint_names), points, stamp)
+        self._granted("joint_trajectory", lambda core: core.on_trajectory(request))
+
+    def _on_reference(self, message: JointTrajectoryPoint) -> None:
+        now = self._now()
+        self._granted("reference", lambda core: core.on_reference(_point(message), now))
+
+    def _on_wrench(self, message: WrenchStamped) -> None:
+        force, torque, now = message.wrench.force, message.wrench.torque, self._now()
+        wrench = np.array([force.x, force.y, force.z, torque.x, torque.y, torque.z])
+        self._granted("external_wrench", lambda core: core.on_wrench(wrench, message.header.frame_id, now))
+
+    def _on_payload(self, message: InertiaStamped) -> None:
+        m = message.inertia
+        inertia = np.array([[m.ixx, m.ixy, m.ixz], [m.ixy, m.iyy, m.iyz], [m.ixz, m.iyz, m.izz]])
+        com = np.array([m.com.x, m.com.y, m.com.z])
+        self._granted("payload", lambda core: core.on_payload(m.m, com, inertia, message.header.frame_id))
+
+    def _granted(self, what: str, ask: Callable[[Controller], str | None]) -> tuple[bool, str]:
+        """Whether the controller does what it is asked for, and its line, which is logged."""
+        core = self.core
+        if core is None or not self._active:
+            line = f"{what}: refused, the controller is not active"
+        else:
+            try:
+                line = ask(core) or ""
+                if line:
+                    self.get_logger().info(line)
+                return True, line
+            except (Refusal, ParameterError) as error:
+                line = str(error)
+        self._log_throttled(line)
+        return False, line
+
+    def _serve(self, event: Event) -> Callable[[Any, Any], Any]:
+        def answer(_request: Any, response: Any) -> Any:
+            response.success, response.message = self._ask(event)
+            return response
+
+        return answer
+
+    def _serve_float(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        response.success, response.message = self._ask(Event.FLOAT if request.data else Event.HOLD)
+        return response
+
+    def _ask(self, event: Event) -> tuple[bool, str]:
+        """Float, hold, stop or reset. After a stop into silence, float and hold begin anew."""
+
+        def ask(core: Controller) -> str:
+            if core.supervisor.mode is Mode.IDLE and event in (Event.FLOAT, Event.HOLD):
+                self._send(core.activate(self._now()))
+            return core.request(event)
+
+        granted = self._granted(event.value, ask)
+        if self.core is not None and self._reports is not None:
+            self._after_cycle(self._now())
+        return granted
+
+    # Lifecycle
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            values = self._values()
+            robot = self._robot(values)
+            self.core = Controller(robot, values)
+        except ValueError as error:
+            self.failed = str(error)
+            self.get_logger().error(self.failed)
+            return TransitionCallbackReturn.FAILURE
+        self.core.warm_up()
+        self._dry_run = bool(values["dry_run"])
+        self._reports = Reports(self, self.core, self._joint_state_publishers)
+        self._connect()
+        self._tick_timer = self.create_timer(TICK, self._on_tick)
+        self._introduce(robot)
+        self._log(self.core.take_messages())
+        if values["realtime_priority"]:
+            for line in become_real_time(values["realtime_priority"]):
+                self.get_logger().warning(line)
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        core = self.core
+        assert core is not None
+        others = [name for name in self._publishers("effort_controller/commands") if name not in (self.get_name(), WATCHDOG)]
+        try:
+            if others and not self._dry_run:
+                raise Refusal(f"activate: {', '.join(others)} already publishes on effort_controller/commands; stop it first")
+            command = core.activate(self._now())
+        except Refusal as refusal:
+            self.failed = str(refusal)
+            return TransitionCallbackReturn.FAILURE
+        self._send(command)  # before the activation completes: no moment without support
+        freeze_garbage()
+        self._active = True
+        self._after_cycle(self._now())
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        core = self.core
+        assert core is not None
+        self._active = False
+        for command in core.deactivate(self._now()):
+            self._send(command)
+            time.sleep(core.settings.period)  # the ramp runs in time; nothing else is due any more
+        if not self._dry_run:
+            self._heartbeat.publish(encode_header(core.reader.stamp or 0, "goodbye"))
+        if not core.arm.carries_all and not self._dry_run and not self._watchdog_lives():
+            self.get_logger().error(
+                "UNSUPPORTED: no watchdog takes over, the joints keep the last torque for ever; apply the brakes"
+            )
+        self._publish_mode("idle")
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._disconnect()
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        if self._active:
+            self.on_deactivate(state)
+        self._disconnect()
+        return TransitionCallbackReturn.SUCCESS
+
+    def say_goodbye(self) -> None:
+        """The end of the process: what deactivation does."""
+        if self._active:
+            self.trigger_deactivate()
+
+    def _connect(self) -> None:
+        core = self.core
+        assert core is not None
+        subscribe = self.create_subscription
+        self._entities = [
+            (self.destroy_subscription, subscribe(JointState, "joint_states", self._on_joint_state, FAST, raw=True)),
+            (self.destroy_subscription, subscribe(JointTrajectory, "~/joint_trajectory", self._on_trajectory, RELIABLE)),
+            (self.destroy_subscription, subscribe(JointTrajectoryPoint, "~/reference", self._on_reference, FAST)),
+            (self.destroy_subscription, subscribe(WrenchStamped, "~/external_wrench", self._on_wrench, FAST)),
+            (self.destroy_subscription, subscribe(InertiaStamped, "~/payload", self._on_payload, RELIABLE)),
+            (self.destroy_service, self.create_service(SetBool, "~/gravity_compensation", self._serve_float)),
+            (self.destroy_service, self.create_service(Trigger, "~/hold", self._serve(Event.HOLD))),
+            (self.destroy_service, self.create_service(Trigger, "~/stop", self._serve(Event.STOP))),
+            (self.destroy_service, self.create_service(Trigger, "~/reset", self._serve(Event.RESET))),
+        ]
+
+    def _disconnect(self) -> None:
+        if self._tick_timer is not None:
+            self.destroy_timer(self._tick_timer)
+            self._tick_timer = None
+        for destroy, entity in self._entities:
+            destroy(entity)
+        self._entities = []
+        if self._reports is not None:
+            self._reports.close()
+        self._reports = None
+        self.core = None
+
+    # Start
+
+    def _check_up(self) -> None:
+        """The graph, and the start without a lifecycle manager."""
+        core = self.core
+        if core is not None:
+            for topic in ("joint_trajectory", "reference"):
+                core.on_publishers(topic, self._publishers(f"~/{topic}"))
+        if not self.get_parameter("autostart").value or self._active:
+            return
+        if core is None:
+            if self._has_description():
+                self.failed = ""
+                self.trigger_configure()
+                if self.core is None:
+                    raise SystemExit(1)
+        elif self.failed == "" or core.reader.stamp is not None:
+            self.failed = ""
+            self.trigger_activate()
+            if self.failed:
+                self._log_throttled(self.failed)
+
+    def _has_description(self) -> bool:
+        given = self.get_parameter("robot_description").value or self.get_parameter("robot_description_file").value
+        if not given and not self._description:
+            self._log_throttled("no robot description yet on topic robot_description, and none as parameter")
+            return False
+        return True
+
+    def _on_description(self, message: String) -> None:
+        self._description = message.data
+
+    def _robot(self, values: dict[str, Any]) -> RobotModel:
+        xml = values["robot_description"]
+        if not xml and not values["robot_description_file"]:
+            xml = self._description
+        source = description_source(xml, values["robot_description_file"])
+        locked = dict(zip(values["locked_joints"], values["locked_positions"]))
+        return load_urdf(source, list(values["joints"]) or None, locked or None, values["tip"] or None)
+
+    def _introduce(self, robot: RobotModel) -> None:
+        """Who carries gravity, and what is controlled: said at every start."""
+        core = self.core
+        assert core is not None
+        gravity = ", ".join(f"{x:g}" for x in core.settings.gravity)
+        self.get_logger().info(
+            f"{robot.name}: {', '.join(robot.joint_names)}; {robot.total_mass:.2f} kg; gravity_source "
+            f"{core.settings['gravity_source']}, gravity ({gravity}) m/s²; law {core.settings['law']}, latency "
+            f"{core.settings.latency * 1e3:g} ms" + ("; DRY RUN" if self._dry_run else "")
+        )
+
+    # Parameters
+
+    def _given(self) -> dict[str, Any]:
+        """Every declared parameter with its ROS value; an empty array has no type in ROS."""
+        return {name: _plain(self.get_parameter(name).value) for name in BY_NAME}
+
+    def _values(self) -> dict[str, Any]:
+        return coerced(self._given())
+
+    def _on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
+        changes = {
+            item.name: _plain(item.value)
+            for item in parameters
+            if item.name not in ROS_PARAMETERS and not item.name.startswith("qos_overrides.")
+        }
+        try:
+            if self.core is None:
+                coerced(changes)
+            elif changes:
+                self.core.set_parameters(changes)
+                self._log(self.core.take_messages())
+        except ParameterError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    # Small things
+
+    def _ros_now(self) -> int:
+        return int(self.get_clock().now().nanoseconds)
+
+    def _publish_mode(self, text: str) -> None:
+        self._mode = text
+        self._mode_publisher.publish(String(data=text))
+
+    def _publishers(self, topic: str) -> list[str]:
+        return [info.node_name for info in self.get_publishers_info_by_topic(self.resolve_topic_name(topic))]
+
+    def _joint_state_publishers(self) -> list[str]:
+        return self._publishers("joint_states")
+
+    def _watchdog_lives(self) -> bool:
+        topic = self.resolve_topic_name("~/heartbeat")
+        return any(info.node_name == WATCHDOG for info in self.get_subscriptions_info_by_topic(topic))
+
+    def _log(self, messages: list[tuple[str, str]]) -> None:
+        logger = self.get_logger()
+        for level, line in messages:
+            if level == "error":
+                logger.error(line)
+            elif level == "warning":
+                logger.warning(line)
+            else:
+                logger.info(line)
+
+    def _log_throttled(self, line: str) -> None:
+        self.get_logger().warning(line, throttle_duration_sec=2.0)
+
+
+def _point(message: JointTrajectoryPoint) -> Point:
+    time_from_start = message.time_from_start.sec + message.time_from_start.nanosec * 1e-9
+    return Point(time_from_start, message.positions, message.velocities, message.accelerations)
+
+
+def _plain(value: Any) -> Any:
+    """A parameter's value without array types; None (declared without a value) is an empty array."""
+    if value is None:
+        return []
+    if isinstance(value, (str, bool, int, float)):
+        return value
+    return list(value)
+
+
+def main() -> None:
+    rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
+    asked: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, _frame: asked.append(received))
+    code = 0
+    node = None
+    try:
+        node = ControllerNode()
+        executor = make_executor(node.context)
+        executor.add_node(node)
+        while node.context.ok() and not asked:
+            executor.spin_once(timeout_sec=0.1)
+        node.say_goodbye()
+        executor.shutdown()
+    except ParameterError as error:
+        print(f"rnea_controller: {error}", file=sys.stderr)
+        code = 1
+    except SystemExit as end:
+        code = int(end.code or 0)
+    finally:
+        if node is not None:
+            node.destroy_node()
+        rclpy.try_shutdown()
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

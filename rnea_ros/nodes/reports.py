@@ -1,0 +1,141 @@
+"""What the controller node tells besides the command: terms, tracking, diagnostics, the record of a fault.
+
+Joint state messages are collected and published one a cycle, so that no command waits for more than one of them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.lifecycle import LifecycleNode
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+
+from rnea_ros.control.controller import Controller
+from rnea_ros.control.supervisor import Mode
+from rnea_ros.control.terms import TERMS, command_terms
+from rnea_ros.nodes.wire import JointStateEncoder
+
+SECOND = 1_000_000_000  # ns
+QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+class Reports:
+    """Publishers of one configured controller."""
+
+    def __init__(self, node: LifecycleNode, core: Controller, joint_state_publishers: Callable[[], list[str]]) -> None:
+        self._node, self._core = node, core
+        self._joint_state_publishers = joint_state_publishers
+        self._encoder = JointStateEncoder(core.robot.joint_names)
+        self._terms = {name: node.create_publisher(JointState, f"~/torque/{name}", QOS) for name in TERMS}
+        self._tracking = node.create_publisher(JointState, "~/tracking", QOS)
+        self._diagnostics = node.create_publisher(DiagnosticArray, "/diagnostics", QoSProfile(depth=10))
+        self._outbox: deque[tuple[Any, bytes]] = deque()
+        self._terms_due = 0
+        self._diagnostics_due = 0
+        self._cycles = 0
+        self._counted_at = 0
+
+    def close(self) -> None:
+        for publisher in (*self._terms.values(), self._tracking, self._diagnostics):
+            self._node.destroy_publisher(publisher)
+
+    def one(self, now: int) -> None:
+        """Publish at most one message; collect the next ones where they are due."""
+        self._cycles += 1
+        if self._outbox:
+            publisher, data = self._outbox.popleft()
+            publisher.publish(data)
+            return
+        core = self._core
+        rate = core.settings["terms_rate"]
+        if rate > 0.0 and core.supervisor.mode is not Mode.IDLE and not 0 <= self._terms_due - now <= SECOND:
+            self._terms_due = now + round(SECOND / rate)
+            self._collect()
+        elif not 0 <= self._diagnostics_due - now <= 10 * SECOND:
+            self._diagnostics_due = now + round(SECOND / core.settings["diagnostics_rate"])
+            self._publish_diagnostics(now)
+
+    def _collect(self) -> None:
+        core = self._core
+        stamp = core.reader.stamp or 0
+        for name, torque in command_terms(core).items():
+            self._outbox.append((self._terms[name], self._encoder.encode(stamp, effort=torque)))
+        error, external = core.error, core.observer.external
+        self._outbox.append((self._tracking, self._encoder.encode(stamp, error[0], error[1], external)))
+
+    def _publish_diagnostics(self, now: int) -> None:
+        core = self._core
+        span = (now - self._counted_at) / SECOND
+        cycle_rate = self._cycles / span if 0.0 < span < 20.0 else 0.0
+        self._cycles, self._counted_at = 0, now
+        level, summary = self._health()
+        values = {
+            "mode": core.supervisor.text,
+            "joint state rate [Hz]": f"{core.timekeeper.rate:.1f}",
+            "cycle rate [Hz]": f"{cycle_rate:.1f}",
+            "age of the state [ms]": f"{core.timekeeper.age * 1e3:.3f}",
+            "jitter of the states [ms]": f"{core.timekeeper.jitter * 1e3:.3f}",
+            "gravity_source": core.settings["gravity_source"],
+            "velocity": "measured" if core.reader.velocity_measured else "filtered difference",
+            "publishers of joint_states": ", ".join(self._joint_state_publishers()),
+        }
+        values.update({f"passed over: {reason}": str(count) for reason, count in core.monitor.passed_over.items()})
+        values.update({f"at its effort limit: {name}": f"{count} cycles" for name, count in core.monitor.clamped.items()})
+        values.update({f"at its rate limit: {name}": f"{count} cycles" for name, count in core.monitor.slowed.items()})
+        status = DiagnosticStatus(
+            level=level,
+            name=f"{self._node.get_fully_qualified_name()}: control",
+            message=summary,
+            hardware_id=core.robot.name,
+            values=[KeyValue(key=key, value=value) for key, value in values.items()],
+        )
+        message = DiagnosticArray(status=[status])
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(now, SECOND)
+        self._diagnostics.publish(message)
+
+    def _health(self) -> tuple[bytes, str]:
+        core = self._core
+        if core.supervisor.mode is Mode.FAULT:
+            return DiagnosticStatus.ERROR, core.supervisor.text
+        if core.blind:
+            return DiagnosticStatus.WARN, "blind: no joint states, gravity support alone"
+        if core.monitor.warned_of:
+            return DiagnosticStatus.WARN, f"lagging: {', '.join(sorted(core.monitor.warned_of))}"
+        return DiagnosticStatus.OK, core.supervisor.text
+
+
+def write_history(core: Controller, directory: str, logger: Any) -> None:
+    """Write the record of the last seconds beside the loop; what fails is logged."""
+    rows = core.history.snapshot()
+    if not len(rows):
+        return
+    folder = Path(directory) if directory else _log_folder()
+    path = folder / f"fault-{time.strftime('%Y%m%d-%H%M%S')}.npz"
+    columns = np.array(core.history.header(core.robot.joint_names).split(","))
+    reason = core.supervisor.text
+
+    def write() -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            np.savez(path, rows=rows, columns=columns, reason=np.array(reason))
+            logger.info(f"the last {len(rows)} cycles are written to {path}")
+        except OSError as error:
+            logger.error(f"the record of the fault cannot be written: {error}")
+
+    threading.Thread(target=write, name="history", daemon=True).start()
+
+
+def _log_folder() -> Path:
+    """Where ROS puts its logs, and ours in a folder of its own."""
+    if os.environ.get("ROS_LOG_DIR"):
+        return Path(os.environ["ROS_LOG_DIR"]) / "rnea_ros"
+    return Path(os.environ.get("ROS_HOME", "~/.ros")).expanduser() / "log" / "rnea_ros"
