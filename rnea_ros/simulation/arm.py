@@ -60,6 +60,7 @@ class SimulatedArm:
     It stands still until the first command, then holds the newest command for ever (`ForwardCommand`). Torque beyond
     the description's effort limits is cut, as drives do; what is applied is the measured effort.
 
+    initial_positions: (n,) rad or m; by default zero, or the nearest to it inside the position limits.
     adds_gravity: the arm adds the gravity torque of its own links at the measured position, as Franka does.
     tip: the link that carries the payload and takes a push that names no link; by default as in `load_urdf`.
     """
@@ -92,9 +93,7 @@ class SimulatedArm:
         self._push: tuple[int, Array] | None = None
         self._own = copy.copy(self.model)  # what the arm knows of itself
         self._static = mujoco.MjData(self._own)
-        if initial_positions is not None:
-            self.place(initial_positions)
-        mujoco.mj_forward(self.model, self.data)
+        self.place(np.clip(0.0, robot.lower, robot.upper) if initial_positions is None else initial_positions)
 
     @property
     def timestep(self) -> float:
