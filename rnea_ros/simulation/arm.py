@@ -115,21 +115,19 @@ class SimulatedArm:
         """Whether a first command has come; before, brakes hold the arm."""
         return self.command.effort is not None
 
-    def place(self, positions: ArrayLike) -> None:
-        """Put the joints there, at rest. positions (n,), rad or m."""
+    def place(self, positions: ArrayLike, velocities: ArrayLike = 0.0) -> None:
+        """Put the joints there, by default at rest. (n,) rad or m, rad/s or m/s; mimic joints go with their leaders."""
+        data, model, names = self.data, self.model, self.joint_names
         array = np.asarray(positions, dtype=np.float64)
-        if array.shape != (len(self.joint_names),) or not np.isfinite(array).all():
-            raise SimulationError(
-                f"initial_positions: expected {len(self.joint_names)} finite values for {', '.join(self.joint_names)}"
-            )
-        self.data.qpos[self._qpos] = array
-        self.data.qvel[:] = 0.0
-        for equality in range(self.model.neq):  # followers stand where their leaders put them
-            follower, leader = self.model.eq_obj1id[equality], self.model.eq_obj2id[equality]
-            offset, ratio = self.model.eq_data[equality, :2]
-            self.data.qpos[self.model.jnt_qposadr[follower]] = (
-                offset + ratio * self.data.qpos[self.model.jnt_qposadr[leader]]
-            )
+        if array.shape != (len(names),) or not np.isfinite(array).all():
+            raise SimulationError(f"initial_positions: expected {len(names)} finite values for {', '.join(names)}")
+        data.qpos[self._qpos] = array
+        data.qvel[self._dof] = velocities
+        for equality in range(model.neq):
+            follower, leader = model.eq_obj1id[equality], model.eq_obj2id[equality]
+            offset, ratio = model.eq_data[equality, :2]
+            data.qpos[model.jnt_qposadr[follower]] = offset + ratio * data.qpos[model.jnt_qposadr[leader]]
+            data.qvel[model.jnt_dofadr[follower]] = ratio * data.qvel[model.jnt_dofadr[leader]]
         mujoco.mj_forward(self.model, self.data)
 
     def receive(self, effort: Sequence[float]) -> None:
