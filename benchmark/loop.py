@@ -1,7 +1,8 @@
 """How fast a state becomes a command: round trips over loopback DDS, each contestant in a process of its own.
 
-A source sends joint states on an absolute schedule and stamps them as it sends them; a contestant answers each with a command. A round
-trip runs from just before the state is published until just after the command is taken, in the source's one thread.
+A source sends joint states on an absolute schedule and stamps them as it sends them; a contestant answers each with a
+command. A round trip runs from just before the state is published until just after the command is taken, in the
+source's one thread.
 
     python benchmark/loop.py                    1 kHz, idle machine: median over interleaved repeats
     python benchmark/loop.py --load             the same with every core busy, without and with real-time priority
@@ -50,7 +51,7 @@ REFERENCE = "raw echo, events executor"
 
 
 def echo(executor_name: str, form: str) -> None:
-    """Answer each state with its positions; at the end print how many states were read and how many the transport lost."""
+    """Answer each state with its positions; at the end print how many were read, and how many the transport lost."""
     import rclpy
     from rclpy.event_handler import SubscriptionEventCallbacks
     from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
@@ -167,7 +168,7 @@ class Source:
 
     @staticmethod
     def mark(index: int) -> float:
-        """Position of the first joint in the state of this index: far below an encoder's step, and different in every state."""
+        """Position of the first joint in this state: another in each, and all within an encoder's step."""
         return index * 1e-9
 
     def measure(self, rate: float, seconds: float) -> dict[str, Any]:
@@ -249,8 +250,8 @@ def run(name: str, rate: float, seconds: float, priority: int = 0) -> dict[str, 
 
 
 COLUMNS = {
-    "p50": "p50 µs", "p90": "p90", "p99": "p99", "p99.9": "p99.9", "lost": "lost", "late": "late", "superseded": "superseded",
-    "cpu": "CPU µs/msg", "memory": "MiB", "grown": "MiB grown",
+    "p50": "p50 µs", "p90": "p90", "p99": "p99", "p99.9": "p99.9", "lost": "lost", "late": "late",
+    "superseded": "superseded", "cpu": "CPU µs/msg", "memory": "MiB", "grown": "MiB grown",
 }  # fmt: skip
 
 

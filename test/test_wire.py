@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+from contextlib import suppress
 from types import SimpleNamespace
 
 import numpy as np
@@ -301,10 +302,8 @@ def test_every_truncation_of_arrays_and_headers_is_refused(order):
 def test_hostile_arrays_and_headers_are_refused_or_read(body):
     for read in (decode_array, decode_header):
         for encapsulation in ORDERS.values():
-            try:
+            with suppress(WireError):
                 read(encapsulation + b"\0\0" + body)
-            except WireError:
-                pass
 
 
 def test_a_name_with_a_nul_is_not_written():

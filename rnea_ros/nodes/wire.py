@@ -1,21 +1,23 @@
-"""The bytes of three messages, JointState, Float64MultiArray and Header, read and written without building Python messages.
+"""The bytes of JointState, Float64MultiArray and Header messages, read and written without building Python messages.
 
 ROS 2 middlewares carry messages as plain CDR, encoding version 1: OMG DDSI-RTPS 2.5, clause 10 (encapsulation) and
 OMG DDS-XTypes 1.3, clause 7.4.1 (encoding):
 
     bytes 0-1   representation identifier: 0x0000 CDR_BE, 0x0001 CDR_LE
     bytes 2-3   options; the last two bits count the bytes of padding at the very end
-    bytes 4-    the body: a number of size s stands at a multiple of s counted from byte 4; the gap before it has any value
+    bytes 4-    the body: a number of size s stands at a multiple of s counted from byte 4, and the gap before it has
+                any value
     string      uint32 length that counts the closing NUL, then the characters and the NUL
     sequence    uint32 count, then the elements; an empty sequence has no gap before its absent first element
 
     Header              int32 sec, uint32 nanosec, string frame_id
     JointState          Header, sequence<string> name, sequence<double> position, velocity, effort
-    Float64MultiArray   sequence<string label, uint32 size, uint32 stride> dim, uint32 data_offset, sequence<double> data
+    Float64MultiArray   sequence<string label, uint32 size, uint32 stride> dim, uint32 data_offset,
+                        sequence<double> data
 
-Bytes after the end are allowed (Fast DDS leaves some there). Bytes that break a rule raise `WireError`. Another encapsulation goes to
-`typed`, the middleware's own decoder, where the caller gives one: a function from bytes to the ROS message, as
-`rclpy.serialization.deserialize_message`.
+Bytes after the end are allowed (Fast DDS leaves some there). Bytes that break a rule raise `WireError`. Another
+encapsulation goes to `typed`, the middleware's own decoder, where the caller gives one: a function from bytes to the
+ROS message, as `rclpy.serialization.deserialize_message`.
 """
 
 from __future__ import annotations
@@ -57,8 +59,8 @@ class JointStateDecoder:
     stamp     header.stamp in ns
     names     in the message's order; the same object for as long as the names are the same
     position, velocity, effort
-              float64, as long as the message makes them, NaN and infinities included. Which of them are needed and how they map to
-              a robot's joints is for `control` to say.
+              float64, as long as the message makes them, NaN and infinities included. Which of them are needed and how
+              they map to a robot's joints is for `control` to say.
     """
 
     def __init__(self, typed: Typed | None = None) -> None:
