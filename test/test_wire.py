@@ -282,14 +282,14 @@ def test_writes_and_reads_headers_as_the_middleware_does(stamp, frame_id):
 
 @pytest.mark.parametrize("order", "<>")
 def test_every_truncation_of_arrays_and_headers_is_refused(order):
-    array, header = Encoder(order), Encoder(order)
-    array.number("I", 0)
-    array.number("I", 0)
-    array.doubles([1.0, 2.0])
-    header.number("i", -2)
-    header.number("I", 3)
-    header.string("tracking")
-    array, header = (ORDERS[order] + b"\0\0" + encoder.body for encoder in (array, header))
+    body, head = Encoder(order), Encoder(order)
+    body.number("I", 0)
+    body.number("I", 0)
+    body.doubles([1.0, 2.0])
+    head.number("i", -2)
+    head.number("I", 3)
+    head.string("tracking")
+    array, header = (ORDERS[order] + b"\0\0" + encoder.body for encoder in (body, head))
     assert decode_array(array).tolist() == [1.0, 2.0]
     assert decode_header(header) == (-2 * 10**9 + 3, "tracking")
     for data, read in ((array, decode_array), (header, decode_header)):
