@@ -130,7 +130,7 @@ class SimulatedArm:
             data.qvel[model.jnt_dofadr[follower]] = ratio * data.qvel[model.jnt_dofadr[leader]]
         mujoco.mj_forward(self.model, self.data)
 
-    def receive(self, effort: Sequence[float]) -> None:
+    def receive(self, effort: ArrayLike) -> None:
         """A command message arrives, unless it gets lost."""
         if self.imperfections.loss > 0.0 and self._random.random() < self.imperfections.loss:
             return

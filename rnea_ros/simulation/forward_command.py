@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
@@ -27,7 +25,7 @@ class ForwardCommand:
         self.reason = ""  # why it was deactivated
         self._slot: Array | None = None
 
-    def receive(self, values: Sequence[float]) -> None:
+    def receive(self, values: ArrayLike) -> None:
         """A message arrives."""
         if not self.active:
             return

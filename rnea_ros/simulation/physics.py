@@ -17,7 +17,7 @@ from rnea_ros.model.description import read_tree
 from rnea_ros.simulation.errors import SimulationError
 
 PAYLOAD = "rnea_ros_payload"  # body at the tip, without mass until a payload is set
-STIFF = 0.9999  # impedance of an equality, as near to rigid as MuJoCo takes it
+STIFF = 0.9999  # impedance of a constraint, as near to rigid as MuJoCo takes it
 UNPHYSICAL = ("visual", "collision")  # shapes: contacts are not simulated, meshes are not needed
 
 
@@ -84,6 +84,7 @@ def build_model(
             continue
         joint.damping = np.zeros_like(joint.damping)
         joint.frictionloss = 0.0
+        joint.solimp_friction[:2] = STIFF  # what sticks does not creep
         joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE
         if not physics.hard_stops:
             joint.limited = mujoco.mjtLimited.mjLIMITED_FALSE
