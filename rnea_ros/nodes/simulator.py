@@ -18,6 +18,7 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Float64MultiArray
 from std_srvs.srv import Trigger
@@ -27,6 +28,8 @@ from rnea_ros.control.parameters import Parameter
 from rnea_ros.model.errors import ModelError
 from rnea_ros.nodes.declaration import declare
 from rnea_ros.nodes.executor import make_executor
+from rnea_ros.nodes.realtime import freeze_garbage
+from rnea_ros.nodes.wire import JointStateEncoder, WireError, decode_array
 from rnea_ros.share import description_source
 from rnea_ros.simulation.arm import Imperfections, SimulatedArm
 from rnea_ros.simulation.errors import SimulationError
@@ -71,9 +74,11 @@ class SimulatorNode(Node):  # type: ignore[misc]
         self._push_timeout = int(values["push_timeout"] * 1e9)
         self._push_end: int | None = None
         self._reported = ""
-        self._state = JointState(name=list(self.arm.joint_names))
+        self._encode = JointStateEncoder(self.arm.joint_names).encode
         self._publisher = self.create_publisher(JointState, "joint_states", STATE_QOS)
-        self.create_subscription(Float64MultiArray, "effort_controller/commands", self._on_command, COMMAND_QOS)
+        self.create_subscription(
+            Float64MultiArray, "effort_controller/commands", self._on_command, COMMAND_QOS, raw=True
+        )
         self.create_subscription(WrenchStamped, "~/push", self._on_push, INPUT_QOS)
         self.create_subscription(Float64, "~/payload", self._on_payload, INPUT_QOS)
         self.create_service(Trigger, "~/activate", self._on_activate)
@@ -88,12 +93,8 @@ class SimulatorNode(Node):  # type: ignore[misc]
             self.arm.push(None)
             self._push_end = None
         self.arm.step()
-        measured, message = self.arm.state(), self._state
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 1_000_000_000)
-        message.position = measured.position.tolist()
-        message.velocity = measured.velocity.tolist()
-        message.effort = measured.effort.tolist()
-        self._publisher.publish(message)
+        measured = self.arm.state()
+        self._publisher.publish(self._encode(stamp, measured.position, measured.velocity, measured.effort))
         if self.arm.command.reason != self._reported:
             self._reported = self.arm.command.reason
             if self._reported:
@@ -105,10 +106,15 @@ class SimulatorNode(Node):  # type: ignore[misc]
             f"{self.resolve_service_name('~/activate')} is called"
         )
 
-    def _on_command(self, message: Float64MultiArray) -> None:
+    def _on_command(self, data: bytes) -> None:
+        try:
+            effort = decode_array(data, lambda data: deserialize_message(data, Float64MultiArray))
+        except WireError as error:
+            self.get_logger().warning(f"command passed over: {error}", throttle_duration_sec=2.0)
+            return
         if not self.arm.moving:
             self.get_logger().info("first command: the arm is free")
-        self.arm.receive(message.data)
+        self.arm.receive(effort)
 
     def _on_push(self, message: WrenchStamped) -> None:
         force, torque = message.wrench.force, message.wrench.torque
@@ -170,6 +176,7 @@ def run(node: SimulatorNode) -> None:
     """
     executor = make_executor(node.context)
     executor.add_node(node)
+    freeze_garbage()
     period = round(node.period * 1e9)
     wall = node.get_clock()
     due = wall.now().nanoseconds
