@@ -106,6 +106,7 @@ class VirtualArm:
         """A command leaves: it is checked against every promise of the gate, and queued."""
         if command is None:
             return
+        assert command.effort is not None
         effort = command.effort.copy()
         assert np.isfinite(effort).all()
         assert (np.abs(effort) <= self.controller.settings.effort_limit + 1e-9).all()

@@ -70,9 +70,9 @@ def survey(dynamics: InverseDynamics) -> Survey:
 def proposed_gains(found: Survey, latency: float, effort_limit: Array) -> tuple[Array, Array]:
     """Kp (Nm/rad), Kd (Nms/rad) of feedforward_pd, each (n,), two significant digits.
 
-    Kd is 0.4 of what latency and effective inertia allow, at most 0.2 s of the effort limit per radian, so that the noise
-    of a velocity stays small. Kp keeps a joint of its largest inertia damped with a ratio of at least 0.7, its slow pole
-    at most 20 rad/s; and it grows where gravity would take away more than 0.7 of it.
+    Kd is 0.4 of what latency and effective inertia allow, at most 0.2 s of the effort limit per radian, so that the
+    noise of a velocity stays small. Kp keeps a joint of its largest inertia damped with a ratio of at least 0.7, its
+    slow pole at most 20 rad/s; and it grows where gravity would take away more than 0.7 of it.
     """
     damping = np.minimum(0.4 * found.effective_inertia.min(axis=0) / latency, 0.2 * effort_limit)
     stiffness = np.minimum(damping**2 / (2.0 * found.inertia), SLOW_POLE * damping)
@@ -172,15 +172,15 @@ def _check_bound(
 ) -> list[str]:
     """The gain of each joint against the bounds (poses, n) that inertia and latency set."""
     warnings = []
-    for joint, (name, value) in enumerate(zip(names, gain)):
+    for joint, (name, value) in enumerate(zip(names, gain, strict=True)):
         bound = bounds[:, joint]
         share = float(np.mean(value >= bound))
         most = float(np.quantile(bound, RARE))
         if share > RARE:
             raise ParameterError(
                 f"parameter {parameter!r}: {value:.3g} {unit} in {name!r} makes the loop diverge in {share:.0%} of the "
-                f"poses: its effective inertia at a latency of {latency * 1e3:g} ms allows {most:.3g}; lower it, or the "
-                "latency"
+                f"poses: its effective inertia at a latency of {latency * 1e3:g} ms allows {most:.3g}; lower it, or "
+                "the latency"
             )
         if share > 0.0:
             warnings.append(
@@ -189,7 +189,8 @@ def _check_bound(
             )
         elif value > NEAR_LIMIT * bound.min():
             warnings.append(
-                f"{parameter} of {name!r} is {value:.3g} {unit}, near the {bound.min():.3g} that inertia and latency allow"
+                f"{parameter} of {name!r} is {value:.3g} {unit}, near the {bound.min():.3g} that inertia and latency"
+                " allow"
             )
     return warnings
 
@@ -200,16 +201,16 @@ def _check_floating(settings: Settings, found: Survey, names: tuple[str, ...]) -
     return [
         f"gravity_compensation.damping of {name!r} is {value:.3g} Nms/rad, below the {most:.3g} that the latency takes "
         "away: the floating arm may creep; raise it"
-        for name, value, most in zip(names, settings.float_damping, negative)
+        for name, value, most in zip(names, settings.float_damping, negative, strict=True)
         if value < most
     ]
 
 
 def _check_effort(settings: Settings, found: Survey, names: tuple[str, ...]) -> list[str]:
     return [
-        f"gravity takes up to {value:.3g} Nm in {name!r}, and its effort limit is {limit:.3g} Nm: there are poses that it "
-        "cannot hold"
-        for name, value, limit in zip(names, found.gravity, settings.effort_limit)
+        f"gravity takes up to {value:.3g} Nm in {name!r}, and its effort limit is {limit:.3g} Nm: there are poses that "
+        "it cannot hold"
+        for name, value, limit in zip(names, found.gravity, settings.effort_limit, strict=True)
         if value > limit
     ]
 

@@ -8,51 +8,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rnea_ros.control import checks
+from rnea_ros.control.drive import Drive, Way
 from rnea_ros.control.errors import ParameterError, Refusal
 from rnea_ros.control.frames import frame_in_tip
-from rnea_ros.control.gate import Gate
+from rnea_ros.control.handover import WAITING
 from rnea_ros.control.history import History
-from rnea_ros.control.joint_states import JUMP_FACTOR, JointStateReader, speed_limits
-from rnea_ros.control.laws import Arm, Laws
+from rnea_ros.control.joint_states import JUMP_FACTOR, JointStateReader, Values, speed_limits
+from rnea_ros.control.laws import Arm
 from rnea_ros.control.monitor import Monitor
 from rnea_ros.control.observer import MomentumObserver
 from rnea_ros.control.parameters import BY_NAME, SELF
-from rnea_ros.control.reference import Reference
 from rnea_ros.control.settings import build
 from rnea_ros.control.supervisor import Action, Event, Mode, Supervisor
 from rnea_ros.control.timekeeping import Time, Timekeeper
 from rnea_ros.control.trajectory import Point, TrajectoryRequest
+from rnea_ros.control.turn import Turn
 from rnea_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
 
-AT_REST = 0.05  # rad/s: slower than this, a braking arm is held
-BRAKING_TIME = 300_000_000  # ns: after this a braking arm is held anyway
 FRESH = 100_000_000  # ns: activation needs a state not older than this
 LONGEST_GOODBYE = 1000  # commands
 
 
-class Drive(Enum):
-    """Which law makes the command."""
-
-    LAW = auto()  # the chosen law about the reference
-    FLOAT = auto()
-    BRAKE = auto()
-    RAMP = auto()  # to zero, where the hardware carries gravity
-
-
 @dataclass
 class Command:
-    """What to publish. `effort` is (n,) Nm in controller order and is written again in the next cycle."""
+    """What to publish. `effort` is (n,) Nm in controller order and is written again in the next cycle; None: only the
+    heartbeat, because the watchdog has the arm."""
 
-    effort: Array
+    effort: Array | None
     stamp: int  # of the state it was computed from
     mode: str
 
@@ -73,52 +63,39 @@ class Controller:
             ("warning", line) for line in checks.check(settings, self._survey, robot.joint_names)
         ]
         self.settings = settings
-        n = robot.n
-        limits = speed_limits(robot)
-        self._margin = np.minimum(settings["limits.position_margin"], 0.25 * (robot.upper - robot.lower))
-        self.soft_lower, self.soft_upper = robot.lower + self._margin, robot.upper - self._margin
         self.reader = JointStateReader(
             robot.joint_names,
             robot.continuous,
-            jump_limits=JUMP_FACTOR * limits,
+            jump_limits=JUMP_FACTOR * speed_limits(robot),
             needs_effort=settings["effort_state"] != "ignored",
         )
+        self.drive = Drive(self.arm, self.reader, settings)
         self.timekeeper = Timekeeper(settings["max_state_age"], settings["blind_fault"])
-        self.reference = Reference(
-            robot.joint_names,
-            self.soft_lower,
-            self.soft_upper,
-            limits,
-            robot.continuous,
-            settings["reference_timeout"],
-        )
-        self.laws = Laws(self.arm, settings)
-        self.gate = Gate(settings.effort_limit, settings.effort_rate, settings.period)
         self.monitor = Monitor(robot.joint_names, settings)
         self.supervisor = Supervisor()
-        self.observer = MomentumObserver(self.arm, settings.period)
-        self.history = History(n, round(settings["history.seconds"] * settings["rate"]))
-        self.drive = Drive.LAW
+        self.observer = MomentumObserver(self.arm)
+        self.history = History(robot.n, round(settings["history.seconds"] * settings["rate"]))
         self.blind = False
-        self.ahead = np.zeros((3, n))
-        self.error = np.zeros((2, n))
-        self.desired, self.support, self.share = np.zeros(n), np.zeros(n), np.zeros(n)
-        self.wrench: Array | None = None
-        self._latency = round(settings.latency * 1e9)
-        self._command = Command(np.zeros(n), 0, self.supervisor.text)
-        self._commanded_at = 0  # when the last command was made
+        self.turn = Turn(settings.period)
+        self._waited = False  # in the last cycle, for the watchdog
+        self._command = Command(self.drive.effort, 0, self.supervisor.text)
         self._seen_at = 0  # last time that this process ran
         self._arrival: int | None = None  # of the last state taken
-        self._begun = 0  # stamp from which the feedback ramps up
-        self._brake_since: int | None = None
-        self._releasing = False
-        self._wrench_at = 0
         self._said: set[str] = set()
         self._publishers: dict[str, list[str]] = {}
 
+    @property
+    def waiting(self) -> bool:
+        """Whether the watchdog has the arm, or may have it."""
+        return self._waited
+
+    @property
+    def mode(self) -> Mode:
+        return self.supervisor.mode
+
     def warm_up(self) -> None:
         """Run every kernel once, so that whatever is compiled or cached is so before the first state."""
-        q = np.clip(np.zeros(self.robot.n), self.soft_lower, self.soft_upper)
+        q = np.clip(np.zeros(self.robot.n), self.drive.soft_lower, self.drive.soft_upper)
         zero = np.zeros_like(q)
         self.arm.support(q, self.arm.share(q))
         self.arm.dynamics.torque(q, zero, zero, np.zeros(6) if self.robot.tip is not None else None)
@@ -131,14 +108,15 @@ class Controller:
     def on_state(
         self,
         names: Sequence[str],
-        position: Sequence[float],
-        velocity: Sequence[float],
-        effort: Sequence[float],
+        position: Values,
+        velocity: Values,
+        effort: Values,
         stamp: int,
         arrival: int,
     ) -> Command | None:
         """A joint state. Returns the command to publish; None where the message is passed over, or in mode idle."""
         stamp = stamp or arrival
+        self._seen_at = arrival
         verdict, passed = self.timekeeper.judge(stamp, arrival)
         if verdict is Time.JUMPED:
             self.reader.reset()
@@ -150,39 +128,44 @@ class Controller:
             return None
         self.monitor.taken()
         self.timekeeper.accept(stamp, arrival)
-        self._arrival = self._seen_at = arrival
+        self._arrival = arrival
         self.blind = False
         if not self.reader.velocity_measured:
             self._say_once("info", "joint states carry no velocity: it is the filtered difference of the position")
-        if self.supervisor.mode is Mode.IDLE:
+        if self.mode is Mode.IDLE:
             return None
         if verdict is Time.JUMPED:
-            self._jump()
+            self._happen(Event.TIME_JUMP, "the clock jumped: the arm is held where it is")
+        if not self._is_ours(arrival):
+            return Command(None, stamp, WAITING)
         return self._cycle(stamp, arrival)
 
     def tick(self, now: int) -> Command | None:
         """Time has passed, whether or not states arrived. Returns a command where the arm is blind."""
         gone_on = 0 <= now - self._seen_at <= self.settings["blind_fault"] * 1e9
         self._seen_at = now
-        if self.supervisor.mode is Mode.IDLE or self._arrival is None:
+        if self.mode is Mode.IDLE or self._arrival is None:
             return None
+        mine = self._is_ours(now)
         if not gone_on:  # the clock jumped, or this process slept: the states of before say nothing
             self._arrival = now
         silent = (now - self._arrival) * 1e-9
         if silent < self.settings.state_timeout:
             return None
-        if silent >= self.settings["blind_fault"] and self.supervisor.mode is not Mode.FAULT:
-            self.fault(self._blind_line(silent))
         self.blind = True
-        return self._support_blindly(now)
+        if not mine:
+            return Command(None, self.reader.stamp or 0, WAITING)
+        if silent >= self.settings["blind_fault"] and self.mode is not Mode.FAULT:
+            self.fault(self._blind_line(silent))
+        return self._finished(self.drive.support_blindly(now))
 
     # What people ask for
 
     def activate(self, now: int, previous: Array | None = None) -> Command:
         """From idle to hold. Returns the first command, to be published before the activation completes.
 
-        previous: the last command that the joints saw (after a watchdog's turn); None: see `gate.py` and `laws.py`.
-        Raises Refusal where the arm's state is not known, or it is not fit to be held.
+        previous: the last command that the joints saw (after a watchdog's turn). None: gravity support where nothing
+        but our command carries the arm, zero otherwise. Raises Refusal where the arm's state is not known, or not fit.
         """
         self.supervisor.allowed(Event.ACTIVATE)
         if self.reader.stamp is None or self._arrival is None or abs(now - self._arrival) > FRESH:
@@ -191,42 +174,34 @@ class Controller:
             raise Refusal(f"activate: no fresh joint state; is the broadcaster active?{why}")
         self._check_fit()
         self._seen_at = now
-        transition = self.supervisor.handle(Event.ACTIVATE)
-        stamp = self.reader.stamp
-        self._perform(transition.action, stamp)
-        if previous is not None:
-            self.gate.restart(previous)
-        elif self.settings["gravity_source"] == SELF:
-            self._support(self.reader.position)
-            first = np.empty(self.robot.n)
-            self.gate.restart(self.gate.bounded(self.support, self.share, self.support, first))
-        else:
-            self.gate.restart(np.zeros(self.robot.n))
-        self._commanded_at = now - round(self.settings.period * 1e9)
+        self._happen(Event.ACTIVATE)
+        if previous is None and self.settings["gravity_source"] != SELF:
+            previous = np.zeros(self.robot.n)
+        self.drive.begin(now, previous)
+        self._waited = not self.turn.begin(now)
+        if self._waited:
+            return Command(None, self.reader.stamp, WAITING)
         if self.settings["initial_mode"] == "gravity_compensation":
             self.request(Event.FLOAT)
-        return self._cycle(stamp, now)
+        return self._cycle(self.reader.stamp, now)
 
     def deactivate(self, now: int) -> list[Command]:
         """To idle. Returns the commands to publish, one period apart: to gravity support, which may be zero, at the
         effort rate."""
-        was_active = self.supervisor.mode is not Mode.IDLE
+        was_commanding = self.mode is not Mode.IDLE and not self._waited
         self.supervisor.handle(Event.DEACTIVATE)
-        if not was_active:
-            return []
-        self._support(self.reader.position)
         commands: list[Command] = []
-        while len(commands) < LONGEST_GOODBYE:
-            command = self._gated(self.support, self._commanded_at + round(self.settings.period * 1e9))
-            commands.append(Command(command.effort.copy(), command.stamp, command.mode))
-            if not self.gate.slowed.any():
+        while was_commanding and len(commands) < LONGEST_GOODBYE:
+            reached = self.drive.next_goodbye()
+            commands.append(Command(self.drive.effort.copy(), self.reader.stamp or 0, self.supervisor.text))
+            if reached:
                 break
         return commands
 
     def request(self, event: Event) -> str:
         """Float, hold, stop, reset or cancel. Returns what happens, one line; raises Refusal."""
         transition = self.supervisor.handle(event)
-        self._perform(transition.action, self.reader.stamp or 0)
+        self._perform(transition.action)
         return f"{self.supervisor.text}: {transition.action.value}"
 
     def on_trajectory(self, request: TrajectoryRequest) -> str:
@@ -234,40 +209,32 @@ class Controller:
         if not request.points:
             return self.request(Event.CANCEL)
         self._require_tracking("joint_trajectory")
-        transition = self.supervisor.allowed(Event.TRAJECTORY)
-        stamp = self._start_from(transition.action)
-        self.reference.follow(
+        self.drive.prepare(self.supervisor.allowed(Event.TRAJECTORY).action)
+        self.drive.reference.follow(
             request,
-            stamp,
+            self.reader.stamp or 0,
             self.settings["limits.start_tolerance"],
             self.settings["splice_time"],
             self.settings.braking_acceleration,
         )
-        self.supervisor.handle(Event.TRAJECTORY)
-        self._releasing = False
-        self.drive = Drive.LAW
+        self._followed()
         return f"tracking: {len(request.points)} points"
 
     def on_reference(self, point: Point, now: int) -> None:
         """A streamed set point in controller order. Raises Refusal; the arm then goes on as it was."""
         self._require_tracking("reference")
-        transition = self.supervisor.allowed(Event.TRAJECTORY)
-        stamp = self._start_from(transition.action)
-        self.reference.stream(point, stamp, now, self.settings["limits.start_tolerance"])
-        if self.supervisor.mode is not Mode.TRACKING or self.drive is not Drive.LAW:
-            self.supervisor.handle(Event.TRAJECTORY)
-        self._releasing = False
-        self.drive = Drive.LAW
+        self.drive.prepare(self.supervisor.allowed(Event.TRAJECTORY).action)
+        self.drive.reference.stream(point, self.reader.stamp or 0, now, self.settings["limits.start_tolerance"])
+        self._followed()
 
     def on_wrench(self, wrench: Array, frame: str, now: int) -> None:
-        """What the environment exerts on the tip body: (6,) force N then moment Nm, about the origin of `frame` and in its
-        axes; an empty name is the tip. Raises Refusal."""
+        """What the environment exerts on the tip body: (6,) force N then moment Nm, about the origin of `frame` and in
+        its axes; an empty name is the tip. Raises Refusal."""
         if not np.isfinite(wrench).all():
             raise Refusal("external_wrench: a value is not finite")
         rotation, translation = frame_in_tip(self.robot, frame, "external_wrench")
         force, moment = rotation @ wrench[:3], rotation @ wrench[3:]
-        self.wrench = np.concatenate([force, moment + np.cross(translation, force)])
-        self._wrench_at = now
+        self.drive.take_wrench(np.concatenate([force, moment + np.cross(translation, force)]), now)
 
     def on_payload(self, mass: float, com: Array, inertia: Array, frame: str) -> None:
         """Another payload: kg, com (3,) m in `frame`, inertia (3, 3) kg m² about com in its axes; an empty name is the
@@ -301,200 +268,119 @@ class Controller:
         warnings = checks.check(settings, self._survey, self.robot.joint_names)
         self.messages += [("warning", line) for line in warnings]
         self.settings = settings
-        self.laws.take(settings)
+        self.drive.take(settings)
         self.monitor.take(settings)
-        self.gate.effort_limit, self.gate.rate_limit = settings.effort_limit, settings.effort_rate
-        self.arm.set_payload(settings.payload)
+
+    def on_watchdog(self, status: str, stamp: int, command: Array | None, now: int) -> None:
+        """What the watchdog announces, and its last command (n,) in controller order; see `turn.py`."""
+        self.turn.hear(status, stamp, command, now)
 
     def fault(self, line: str) -> None:
         """Enter the fault mode with its one line, or stay in it."""
-        if self.supervisor.mode in (Mode.IDLE, Mode.FAULT):
+        if self.mode in (Mode.IDLE, Mode.FAULT):
             return
         transition = self.supervisor.handle(Event.FAULT, line)
         self.messages.append(("error", f"fault: {line}"))
-        self._perform(transition.action, self.reader.stamp or 0)
+        self._perform(transition.action)
 
     # The cycle
 
     def _cycle(self, stamp: int, arrival: int) -> Command:
+        drive = self.drive
+        self._advance(stamp)
+        drive.look()
+        self._watch(drive.error[0])
+        command = self._finished(drive.command(stamp, arrival, self.mode is Mode.TRACKING))
         q, qd = self.reader.position, self.reader.velocity
-        self._support(q)
-        at = self._advance(stamp)
-        np.subtract(at[0], q, self.error[0])
-        np.subtract(at[1], qd, self.error[1])
-        self._watch(stamp, qd)
-        if self.drive is Drive.BRAKE:
-            self._end_braking(stamp, q, qd)
-        desired = self._desired(stamp, arrival, q, qd)
-        period = (arrival - self._commanded_at) * 1e-9
-        command = self._gated(desired, arrival)
-        if self.drive is Drive.LAW:
-            self.laws.integrate(self.error[0], min(max(period, 0.0), self.settings.period), self.gate.clamped)
-        self.history.add(stamp, self.supervisor.mode, q, qd, self.reference.state, command.effort)
+        self.history.add(stamp, self.mode, q, qd, drive.reference.state, drive.effort)
         self.observer.update(stamp, q, qd, self._total_torque())
         self._watch_contact()
-        self._after(command)
+        if drive.released():
+            self._happen(Event.RELEASED)
         return command
 
-    def _desired(self, stamp: int, arrival: int, q: Array, qd: Array) -> Array:
-        if self.drive is Drive.LAW:
-            self.reference.sample(stamp + self._latency, self.ahead)
-            if self.wrench is not None and arrival - self._wrench_at > self.settings["wrench_timeout"] * 1e9:
-                self.wrench = None
-            tracking = self.supervisor.mode is Mode.TRACKING
-            scale = self._ramp(stamp)
-            state = self.reference.state
-            return self.laws.motion(q, qd, state, self.ahead, self.share, self.support, scale, tracking, self.wrench)
-        if self.drive is Drive.FLOAT:
-            return self._pushed_back(self.laws.floating(qd, self.support), q, qd)
-        if self.drive is Drive.BRAKE:
-            return self.laws.braking(qd, self.support)
-        return self.support
-
-    def _gated(self, desired: Array, now: int) -> Command:
-        self.desired = desired
-        command = self._command
-        period = (now - self._commanded_at) * 1e-9
-        finite = self.gate.apply(self.support, self.share, desired, period, command.effort)
-        self._commanded_at = now
-        self.monitor.count_limits(self.gate.clamped, self.gate.slowed)
+    def _finished(self, finite: bool) -> Command:
+        """The command as it leaves."""
+        gate = self.drive.gate
+        self.monitor.count_limits(gate.clamped, gate.slowed)
         if not finite:
             self.fault("the computed torque is not finite; the last command is kept; check gains and payload")
-        command.stamp = self.reader.stamp or 0
-        command.mode = self.supervisor.text
-        return command
+        self._command.stamp = self.reader.stamp or 0
+        self._command.mode = self.supervisor.text
+        return self._command
 
-    def _after(self, command: Command) -> None:
-        """Where the hardware carries gravity, a ramp that has reached zero ends in silence."""
-        if self._releasing and self.drive is Drive.LAW and not self.reference.moving:
-            self.drive = Drive.RAMP
-        elif self._releasing and self.drive is Drive.RAMP and not command.effort.any():
-            self._releasing = False
-            self.supervisor.handle(Event.RELEASED)
-
-    def _support_blindly(self, now: int) -> Command:
-        """Gravity support at the last position, without damping: a stale velocity would be a constant push."""
-        self._support(self.reader.position)
-        return self._gated(self.support, now)
-
-    def _support(self, q: Array) -> None:
-        self.share = self.arm.share(q)
-        self.support = self.arm.support(q, self.share)
-
-    def _advance(self, stamp: int) -> Array:
-        settings = self.settings
+    def _advance(self, stamp: int) -> None:
+        settings, reference = self.settings, self.drive.reference
         try:
-            self.reference.advance(
+            reference.advance(
                 stamp, settings["limits.start_tolerance"], settings["splice_time"], settings.braking_acceleration
             )
         except Refusal as refusal:
             self.messages.append(("error", str(refusal)))
-        if self.supervisor.mode is Mode.TRACKING:
-            if self.reference.stale(stamp):
-                self.messages.append(("warning", "reference timed out: braking into a hold"))
-                self.request(Event.STALE)
-            elif not self.reference.moving:
-                self.request(Event.DONE)
-        return self.reference.state
+        if self.mode is Mode.TRACKING:
+            if reference.stale(stamp):
+                self._happen(Event.STALE, "reference timed out: braking into a hold")
+            elif not reference.moving:
+                self._happen(Event.DONE)
 
-    def _watch(self, stamp: int, qd: Array) -> None:
-        line = self.monitor.speed_fault(qd) or self.monitor.slow_states(self.timekeeper.rate, self.timekeeper.intervals)
-        if line is None and self.drive is Drive.LAW:
-            line = self.monitor.tracking_fault(self.error[0])
-            self.messages += [("warning", text) for text in self.monitor.tracking_warnings(self.error[0])]
+    def _watch(self, error: Array) -> None:
+        monitor, in_law = self.monitor, self.drive.way is Way.LAW
+        line = monitor.speed_fault(self.reader.velocity)
+        line = line or monitor.slow_states(self.timekeeper.rate, self.timekeeper.intervals)
+        if line is None and in_law:
+            line = monitor.tracking_fault(error)
+            self.messages += [("warning", text) for text in monitor.tracking_warnings(error)]
         if line is None:
             return
-        if self.supervisor.mode is Mode.FAULT:
-            if self.drive is Drive.LAW:  # held, and moving again: brake again
-                self._perform(Action.BRAKE_SUPPORTED, stamp)
-        else:
+        if self.mode is not Mode.FAULT:
             self.fault(line)
+        elif in_law:  # held, and moving again: brake again
+            self._perform(Action.BRAKE_SUPPORTED)
 
     def _watch_contact(self) -> None:
         action = self.settings["contact.action"]
-        if action == "none" or self.supervisor.mode not in (Mode.HOLD, Mode.TRACKING) or not self.observer.settled:
+        if action == "none" or self.mode not in (Mode.HOLD, Mode.TRACKING) or not self.observer.settled:
             return
         line = self.monitor.contact(self.observer.external)
         if line is None:
             return
         if action == "float":
-            self.messages.append(("warning", f"{line}: floating"))
-            self.request(Event.FLOAT)
-        elif self.supervisor.mode is Mode.TRACKING:
-            self.messages.append(("warning", f"{line}: holding"))
-            self.request(Event.CONTACT)
-
-    def _pushed_back(self, torque: Array, q: Array, qd: Array) -> Array:
-        """Beyond a soft limit the floating arm is pushed back by a spring, and slowed while it goes further."""
-        beyond = np.minimum(q - self.soft_lower, 0.0) + np.maximum(q - self.soft_upper, 0.0)
-        if not beyond.any():
-            return torque
-        assert self.settings.position_stiffness is not None
-        push = -self.settings.position_stiffness * beyond
-        push -= np.where(beyond * qd > 0.0, self.laws.braking_damping * qd, 0.0)
-        self.laws.feedback += push
-        return torque + push
-
-    def _ramp(self, stamp: int) -> float:
-        ramp = self.settings["enabling.ramp"]
-        return 1.0 if ramp <= 0.0 else min((stamp - self._begun) * 1e-9 / ramp, 1.0)
-
-    def _end_braking(self, stamp: int, q: Array, qd: Array) -> None:
-        if self._brake_since is None:
-            self._brake_since = stamp
-        if np.abs(qd).max() > AT_REST and stamp - self._brake_since < BRAKING_TIME:
-            return
-        if self.arm.carries_all:
-            self.drive = Drive.RAMP
-            return
-        self._perform(Action.BRAKE_ARM, stamp)
-        self._advance(stamp)
+            self._happen(Event.FLOAT, f"{line}: floating")
+        elif self.mode is Mode.TRACKING:
+            self._happen(Event.CONTACT, f"{line}: holding")
 
     # Transitions
 
-    def _perform(self, action: Action, stamp: int) -> None:
-        """Do what a transition asks for, from the last state on."""
-        q, qd = self.reader.position, self.reader.velocity
-        self._releasing = False
-        floating = self.drive is not Drive.LAW
-        if action is Action.BEGIN:
-            self.reference.hold(q)
-            self.laws.restart()
+    def _happen(self, event: Event, line: str = "") -> None:
+        """An event that nobody asked for, with its line for a person."""
+        if line:
+            self.messages.append(("warning", line))
+        self._perform(self.supervisor.handle(event).action)
+
+    def _perform(self, action: Action) -> None:
+        self.drive.perform(action, self.reader.stamp or 0)
+        if action in (Action.BEGIN, Action.BRAKE_ARM):
             self.monitor.restart()
             self.observer.restart()
-            self._begun = stamp
-            self.drive = Drive.LAW
-        elif action is Action.BRAKE_ARM or (action is Action.RELEASE and floating):
-            self.reference.move_from(np.vstack([q, qd, np.zeros_like(q)]))
-            self.reference.brake(stamp, self.settings.braking_acceleration)
-            self.laws.restart()
-            self.monitor.restart()
-            self.drive = Drive.LAW
-        elif action in (Action.BRAKE_REFERENCE, Action.RELEASE):
-            self.reference.brake(stamp, self.settings.braking_acceleration)
-        elif action is Action.FLOAT:
-            self.drive = Drive.FLOAT
-            self.laws.restart()
-        elif action is Action.BRAKE_SUPPORTED:
-            self.drive = Drive.BRAKE
-            self.laws.restart()
-            self._brake_since = None
-        if action is Action.RELEASE:
-            self._releasing = self.arm.carries_all
 
-    def _start_from(self, action: Action) -> int:
-        """Stamp and state from which a new motion starts: the last reference, or the arm where it floats."""
-        stamp = self.reader.stamp or 0
-        if action is Action.FOLLOW_FROM_ARM:
-            q, qd = self.reader.position, self.reader.velocity
-            moving = np.abs(qd).max() > AT_REST
-            self.reference.move_from(np.vstack([q, qd if moving else np.zeros_like(q), np.zeros_like(q)]))
-        return stamp
+    def _followed(self) -> None:
+        """A motion was taken."""
+        self.supervisor.handle(Event.TRAJECTORY)
+        self.drive.follow()
 
-    def _jump(self) -> None:
-        self.messages.append(("warning", "the clock jumped: the arm is held where it is"))
-        transition = self.supervisor.handle(Event.TIME_JUMP)
-        self._perform(transition.action, self.reader.stamp or 0)
+    def _is_ours(self, now: int) -> bool:
+        """Whether the arm is ours. It is taken back as at an activation, from the last command that the joints saw."""
+        mine = self.turn.ours(now)
+        if mine and self._waited:
+            self._happen(Event.HANDED_BACK, "the arm is ours again: braked, and held where it stops")
+            last = self.turn.last_command()
+            self.drive.begin(now, self.drive.gate.previous.copy() if last is None else last)
+        elif not mine and not self._waited:
+            self.messages.append(
+                ("warning", "the watchdog has the arm, or may have: nothing is commanded until it says")
+            )
+        self._waited = not mine
+        return mine
 
     def _accept_new_encoder(self, reason: str, arrival: int) -> None:
         """A position that has jumped and stays there is taken, in a fault."""
@@ -509,11 +395,13 @@ class Controller:
         nodes = self._publishers.get(topic, [])
         if len(nodes) > 1:
             raise Refusal(f"{topic}: refused, {len(nodes)} nodes publish on it: {', '.join(nodes)}; one must stop")
+        if self._waited:
+            raise Refusal(f"{topic}: refused while the watchdog has the arm")
+        if self.blind:
+            raise Refusal(f"{topic}: refused while no joint states arrive")
         slow = self.monitor.slow_states(self.timekeeper.rate, self.timekeeper.intervals)
         if slow is not None:
             raise Refusal(f"{topic}: refused, {slow}")
-        if self.blind:
-            raise Refusal(f"{topic}: refused while no joint states arrive")
 
     def _check_fit(self) -> None:
         q, qd, robot = self.reader.position, self.reader.velocity, self.robot
@@ -529,8 +417,8 @@ class Controller:
                 )
             if abs(qd[index]) > self.settings["enabling.speed"]:
                 raise Refusal(
-                    f"activate: {name!r} moves at {qd[index]:.3g} rad/s, at most {self.settings['enabling.speed']:g} is "
-                    "taken; let the arm come to rest"
+                    f"activate: {name!r} moves at {qd[index]:.3g} rad/s, at most {self.settings['enabling.speed']:g} "
+                    "is taken; let the arm come to rest"
                 )
 
     def _total_torque(self) -> Array:
@@ -539,17 +427,19 @@ class Controller:
         if self.settings["effort_state"] == "total" and np.isfinite(measured).all():
             return measured
         if self.settings["effort_state"] == "command" and np.isfinite(measured).all():
-            return np.asarray(measured + self.share)
-        return np.asarray(self.gate.previous + self.share)
+            return np.asarray(measured + self.drive.share)
+        return np.asarray(self.drive.effort + self.drive.share)
 
     def _blind_line(self, silent: float) -> str:
         last = self.monitor.last_passed_over
         if self.monitor.passed_over_in_a_row and last is not None:
             return (
-                f"no usable joint state for {silent * 1e3:.0f} ms: {self.monitor.passed_over_in_a_row} passed over, the last "
-                f"because of {last.line}"
+                f"no usable joint state for {silent * 1e3:.0f} ms: {self.monitor.passed_over_in_a_row} passed over, "
+                f"the last because of {last.line}"
             )
-        return f"no joint state for {silent * 1e3:.0f} ms; only gravity is supported; check the broadcaster, then ~/reset"
+        return (
+            f"no joint state for {silent * 1e3:.0f} ms; only gravity is supported; check the broadcaster, then ~/reset"
+        )
 
     def _say_once(self, level: str, line: str) -> None:
         if line not in self._said:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from rnea_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
+Values: TypeAlias = "Sequence[float] | Array"  # as messages have them
 
 TWO_PI = 2.0 * np.pi
 JUMP_FACTOR = 4.0  # times the speed limit: a faster step of a position is a jump of its encoder
@@ -60,7 +62,7 @@ class JointStateReader:
         self.position, self.velocity, self.effort = np.zeros(n), np.zeros(n), np.full(n, np.nan)
         self.stamp: int | None = None  # of the last state taken
         self.velocity_measured: bool | None = None  # None until a first message
-        self._names: Sequence[str] = ()
+        self._names: tuple[str, ...] = ()
         self._index = np.zeros(n, dtype=np.intp)
         self._mapping_error: PassedOver | None = None
         self._q, self._qd = np.zeros(n), np.zeros(n)
@@ -73,14 +75,14 @@ class JointStateReader:
     def read(
         self,
         names: Sequence[str],
-        position: Sequence[float],
-        velocity: Sequence[float],
-        effort: Sequence[float],
+        position: Values,
+        velocity: Values,
+        effort: Values,
         stamp: int,
     ) -> PassedOver | None:
         """Take one message with the judged `stamp` (ns). None where it was taken, else why it was passed over."""
-        if names != self._names:
-            self._map(list(names))
+        if names is not self._names and tuple(names) != self._names:
+            self._map(tuple(names))
         if self._mapping_error is not None:
             return self._mapping_error
         count = len(names)
@@ -113,7 +115,7 @@ class JointStateReader:
         self.stamp = stamp
         return None
 
-    def _map(self, names: list[str]) -> None:
+    def _map(self, names: tuple[str, ...]) -> None:
         self._names = names
         self._mapping_error = None
         present = [name for name in self.joint_names if name in names]
@@ -128,7 +130,9 @@ class JointStateReader:
                 self._mapping_error = PassedOver("missing joint", f"joint state: joint {name!r} is missing")
                 return
             if times > 1:
-                self._mapping_error = PassedOver("duplicate joint", f"joint state: joint {name!r} appears {times} times")
+                self._mapping_error = PassedOver(
+                    "duplicate joint", f"joint state: joint {name!r} appears {times} times"
+                )
                 return
             self._index[index] = names.index(name)
 
@@ -138,7 +142,7 @@ class JointStateReader:
             f"{what} not finite", f"joint state: {what} of {self.joint_names[joint]!r} is {values[joint]:g}"
         )
 
-    def _take_velocity(self, velocity: Sequence[float], count: int, qd: Array) -> tuple[PassedOver | None, bool]:
+    def _take_velocity(self, velocity: Values, count: int, qd: Array) -> tuple[PassedOver | None, bool]:
         """Whether the velocity was measured; a broadcaster writes NaN for an interface that does not exist."""
         if len(velocity) == 0:
             if self.velocity_measured:

@@ -72,14 +72,21 @@ class Arm:
 
 
 class Laws:
-    """The laws with their gains and the integral. `ahead` and `at` are reference states (3, n)."""
+    """The laws with their gains and the integral. `ahead` and `at` are reference states (3, n).
+
+    After each evaluation these tell what the command is made of: `feedback` and `friction_torque` (n,) Nm, `motion`
+    with the (q, q̇, q̈) whose inertial torque is in it, and `gravity_place` with the q whose gravity less the robot's
+    share is in it; None where it is not.
+    """
 
     def __init__(self, arm: Arm, settings: Settings) -> None:
         self.arm = arm
         n = arm.robot.n
         self.integral = np.zeros(n)  # Nm
-        self.feedback = np.zeros(n)  # Nm, of the last law evaluated
+        self.feedback = np.zeros(n)
         self.friction_torque = np.zeros(n)
+        self.motion: tuple[Array, Array, Array] | None = None
+        self.gravity_place: Array | None = None
         self._zero = np.zeros(n)
         self.take(settings)
 
@@ -97,7 +104,7 @@ class Laws:
     def restart(self) -> None:
         self.integral[:] = 0.0
 
-    def motion(
+    def moving(
         self,
         q: Array,
         qd: Array,
@@ -110,22 +117,21 @@ class Laws:
         wrench: Array | None,
     ) -> Array:
         """Command of the chosen law. scale: 0 to 1, size of the feedback after activation."""
-        self._take_friction(ahead[1])
         if self._computed:
             return self._computed_torque(q, qd, at, ahead, share, scale, wrench)
         return self._feedforward_pd(q, qd, at, ahead, support, scale, tracking, wrench)
 
-    def floating(self, qd: Array, support: Array) -> Array:
-        np.multiply(self.float_damping, qd, self.feedback)
-        np.negative(self.feedback, self.feedback)
-        self.friction_torque[:] = 0.0
-        return support + self.feedback
+    def floating(self, q: Array, qd: Array, support: Array) -> Array:
+        return self._damped(self.float_damping, q, qd, support)
 
-    def braking(self, qd: Array, support: Array) -> Array:
-        np.multiply(self.braking_damping, qd, self.feedback)
-        np.negative(self.feedback, self.feedback)
-        self.friction_torque[:] = 0.0
-        return support + self.feedback
+    def braking(self, q: Array, qd: Array, support: Array) -> Array:
+        return self._damped(self.braking_damping, q, qd, support)
+
+    def supporting(self, q: Array, support: Array) -> Array:
+        """Gravity support alone."""
+        self.feedback[:] = 0.0
+        self._record(None, q)
+        return support
 
     def integrate(self, error: Array, period: float, clamped: NDArray[np.bool_]) -> None:
         """Ki ∫ e dt within its bound; a joint at its effort limit is not wound up further."""
@@ -136,9 +142,18 @@ class Laws:
         self.integral += step
         np.clip(self.integral, -self.settings.integral_limit, self.settings.integral_limit, self.integral)
 
-    def _take_friction(self, velocity: Array) -> None:
-        if self._friction:
-            self.friction_torque[:] = self.arm.friction(velocity)
+    def _damped(self, damping: Array, q: Array, qd: Array, support: Array) -> Array:
+        np.multiply(damping, qd, self.feedback)
+        np.negative(self.feedback, self.feedback)
+        self._record(None, q)
+        return support + self.feedback
+
+    def _record(
+        self, motion: tuple[Array, Array, Array] | None, place: Array | None, friction: Array | None = None
+    ) -> None:
+        self.motion, self.gravity_place = motion, place
+        if friction is not None and self._friction:
+            self.friction_torque[:] = self.arm.friction(friction)
         else:
             self.friction_torque[:] = 0.0
 
@@ -162,21 +177,24 @@ class Laws:
         feedback += self.integral
         if scale < 1.0:
             feedback *= scale
-        full = not tracking or self._feedforward == "full"
-        if not full:
-            model = self._zero if self._feedforward == "none" else self._gravity(ahead[0], support)
-        elif self._gravity_at_reference:
-            model = dynamics.torque(ahead[0], ahead[1], ahead[2], wrench) - self.arm.share(ahead[0])
+        if tracking and self._feedforward == "none":
+            self._record(None, None)
+            return feedback.copy()
+        place = ahead[0] if self._gravity_at_reference else q
+        if tracking and self._feedforward == "gravity":
+            self._record(None, place)
+            return feedback + (
+                self.arm.support(place, self.arm.share(place)) if self._gravity_at_reference else support
+            )
+        self._record((ahead[0], ahead[1], ahead[2]), place, friction=ahead[1])
+        model = dynamics.torque(ahead[0], ahead[1], ahead[2], wrench)
+        if self._gravity_at_reference:
+            model -= self.arm.share(place)
         else:
-            model = dynamics.torque(ahead[0], ahead[1], ahead[2], wrench)
-            model = model - dynamics.gravity_torque(ahead[0]) + support
-        return np.asarray(model + feedback + (self.friction_torque if full else 0.0))
-
-    def _gravity(self, reference: Array, support: Array) -> Array:
-        """Gravity less the robot's share, where `gravity_at` says."""
-        if not self._gravity_at_reference:
-            return support
-        return self.arm.support(reference, self.arm.share(reference))
+            model += support - dynamics.gravity_torque(ahead[0])
+        model += feedback
+        model += self.friction_torque
+        return model
 
     def _computed_torque(
         self, q: Array, qd: Array, at: Array, ahead: Array, share: Array, scale: float, wrench: Array | None
@@ -187,4 +205,5 @@ class Laws:
         acceleration *= scale
         wanted = self.arm.dynamics.torque(q, qd, ahead[2] + acceleration, wrench)
         np.subtract(wanted, self.arm.dynamics.torque(q, qd, ahead[2], wrench), self.feedback)
+        self._record((q, qd, ahead[2]), q, friction=ahead[1])
         return np.asarray(wanted - share + self.friction_torque)

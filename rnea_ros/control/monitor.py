@@ -61,8 +61,8 @@ class Monitor:
             return None
         joint = int(np.argmax(speed - self.settings.velocity_fault))
         return (
-            f"{self.joint_names[joint]} moves at {velocity[joint]:.3g} rad/s, above {self.settings.velocity_fault[joint]:.3g} "
-            "rad/s; find out why before ~/reset"
+            f"{self.joint_names[joint]} moves at {velocity[joint]:.3g} rad/s, above "
+            f"{self.settings.velocity_fault[joint]:.3g} rad/s; find out why before ~/reset"
         )
 
     def tracking_fault(self, error: Array) -> str | None:
@@ -72,8 +72,8 @@ class Monitor:
             return None
         joint = int(np.argmax(size - bound))
         return (
-            f"{self.joint_names[joint]} is {error[joint]:.3g} rad behind its reference, above {bound[joint]:.3g} rad; clear "
-            "its way or slow the motion, then ~/reset"
+            f"{self.joint_names[joint]} is {error[joint]:.3g} rad behind its reference, above {bound[joint]:.3g} rad; "
+            "clear its way or slow the motion, then ~/reset"
         )
 
     def tracking_warnings(self, error: Array) -> list[str]:
@@ -83,7 +83,7 @@ class Monitor:
         if not self.warned_of and not (size > bound).any():
             return []
         lines = []
-        for name, value, most in zip(self.joint_names, size, bound):
+        for name, value, most in zip(self.joint_names, size, bound, strict=True):
             if value > most and name not in self.warned_of:
                 self.warned_of.add(name)
                 lines.append(f"{name} is {value:.3g} rad behind its reference, above {most:.3g} rad")
@@ -111,6 +111,6 @@ class Monitor:
 
     def count_limits(self, clamped: NDArray[np.bool_], slowed: NDArray[np.bool_]) -> None:
         if clamped.any():
-            self.clamped.update(name for name, hit in zip(self.joint_names, clamped) if hit)
+            self.clamped.update(name for name, hit in zip(self.joint_names, clamped, strict=True) if hit)
         if slowed.any():
-            self.slowed.update(name for name, hit in zip(self.joint_names, slowed) if hit)
+            self.slowed.update(name for name, hit in zip(self.joint_names, slowed, strict=True) if hit)

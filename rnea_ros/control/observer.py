@@ -4,7 +4,8 @@
     r = K_O [p - p(0) - ∫ (τ + Cᵀ q̇ - g + r) dt]         ->  ṙ = K_O (τ_ext - r)
 
 r is the external torque behind a low-pass of bandwidth K_O. Cᵀ q̇ = Ṁ q̇ - C q̇, and Ṁ q̇ is the derivative of M(q) v along
-q̇ for a v that stands still, taken by central differences. All of it comes from the inverse dynamics; no matrix is built.
+q̇ for a v that stands still, taken by central differences. All of it comes from the inverse dynamics, without
+a matrix.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SETTLING = 0.2  # s until the estimate counts
 class MomentumObserver:
     """Estimates the external torque (n,), Nm, positive along the joint; joint friction is part of it."""
 
-    def __init__(self, arm: Arm, period: float) -> None:
+    def __init__(self, arm: Arm) -> None:
         n = arm.robot.n
         self.arm = arm
         self.external = np.zeros(n)

@@ -4,6 +4,8 @@ The node declares its ROS parameters from this list, `settings.py` builds a vali
 `python -m rnea_ros.control.parameters` prints the page of the documentation.
 """
 
+# ruff: noqa: E501 - one parameter, one line
+
 from __future__ import annotations
 
 import difflib

@@ -261,7 +261,8 @@ class Reference:
         if fast.any() and not dry:
             joint = int(np.argmax(fast))
             raise Refusal(
-                f"trajectory: {self.joint_names[joint]!r} would have to make up {difference[0, joint]:.3g} in {span:.3g} s"
+                f"trajectory: {self.joint_names[joint]!r} would have to make up {difference[0, joint]:.3g} in "
+                f"{span:.3g} s"
             )
         if dry:
             return

@@ -74,14 +74,19 @@ def coerced(values: Mapping[str, Any]) -> dict[str, Any]:
     return whole
 
 
-def build(values: Mapping[str, Any], robot: RobotModel) -> Settings:
-    """Settings for `robot` from parameters by name. Raises ParameterError, naming the parameter."""
-    v = coerced(values)
-    if v["gravity_source"] == "":
+def require_gravity_source(values: Mapping[str, Any]) -> None:
+    """ParameterError where nobody said who carries gravity."""
+    if values["gravity_source"] == "":
         raise ParameterError(
             "parameter 'gravity_source' is required: 'self' (nothing but our command carries the arm), 'hardware' "
             "(the robot adds gravity) or 'residual' (it adds the gravity that it believes in)"
         )
+
+
+def build(values: Mapping[str, Any], robot: RobotModel) -> Settings:
+    """Settings for `robot` from parameters by name. Raises ParameterError, naming the parameter."""
+    v = coerced(values)
+    require_gravity_source(v)
     _check_sizes(v)
     n = robot.n
     limit = _effort_limit(v, robot)
@@ -140,7 +145,7 @@ def _per_joint(v: Mapping[str, Any], name: str, robot: RobotModel) -> Array | No
 def _effort_limit(v: Mapping[str, Any], robot: RobotModel) -> Array:
     given = _per_joint(v, "limits.effort", robot)
     limit = robot.effort_limits.copy() if given is None else given
-    for name, value in zip(robot.joint_names, limit):
+    for name, value in zip(robot.joint_names, limit, strict=True):
         if value == 0.0:
             raise ParameterError(f"effort limit of {name!r} is 0: set 'limits.effort' to what its drive can do")
         if not np.isfinite(value):
@@ -163,4 +168,4 @@ def _payload(v: Mapping[str, Any], robot: RobotModel) -> tuple[float, Array, Arr
     return mass, com, inertia
 
 
-__all__ = ["HARDWARE", "RESIDUAL", "SELF", "Settings", "build", "coerced"]
+__all__ = ["HARDWARE", "RESIDUAL", "SELF", "Settings", "build", "coerced", "require_gravity_source"]

@@ -30,6 +30,7 @@ class Event(Enum):
     DONE = "end of the trajectory"
     STALE = "reference timed out"
     TIME_JUMP = "clock jumped"
+    HANDED_BACK = "handed back by the watchdog"
     CONTACT = "contact (action hold)"
     FAULT = "fault found"
     RELEASED = "ramp to zero ended"
@@ -46,7 +47,10 @@ class Action(Enum):
     REST = "the law at the last reference"
     BRAKE_REFERENCE = "the reference brakes, then the law holds where it stops"
     BRAKE_ARM = "a reference from the measured position and velocity brakes, then the law holds where it stops"
-    RELEASE = "as for hold; where the hardware carries gravity, at rest a ramp to zero follows"
+    RELEASE = (
+        "the reference (of a floating arm: the arm) brakes, then the law holds where it stops; where the hardware "
+        "carries gravity, a ramp to zero follows"
+    )
     FLOAT = "gravity support less damping; the feedback fades at the effort rate"
     BRAKE_SUPPORTED = "gravity support less braking damping, at rest a hold there; blind: support alone"
     GOODBYE = "gravity support as the last command (`hardware`: a ramp to zero), then silence"
@@ -84,6 +88,8 @@ TABLE: tuple[Transition, ...] = (
     Transition((Mode.TRACKING,), Event.STALE, Mode.HOLD, Action.BRAKE_REFERENCE),
     Transition(MOVABLE, Event.TIME_JUMP, Mode.HOLD, Action.BEGIN),
     Transition((Mode.FAULT,), Event.TIME_JUMP, Mode.FAULT, Action.BRAKE_SUPPORTED),
+    Transition(MOVABLE, Event.HANDED_BACK, Mode.HOLD, Action.BRAKE_ARM),
+    Transition((Mode.FAULT,), Event.HANDED_BACK, Mode.FAULT, Action.BRAKE_SUPPORTED),
     Transition((Mode.TRACKING,), Event.CONTACT, Mode.HOLD, Action.BRAKE_ARM),
     Transition(MOVABLE, Event.FAULT, Mode.FAULT, Action.BRAKE_SUPPORTED),
     Transition((Mode.FAULT,), Event.FAULT, Mode.FAULT, Action.CONTINUE),

@@ -1,4 +1,4 @@
-"""Time as the stamps tell it: age, rate, duplicates, jumps. Stamps and arrivals are integer nanoseconds of one clock."""
+"""Time as the stamps tell it: age, rate, duplicates, jumps. Stamps and arrivals are ns of one clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Time(Enum):
 
 @dataclass
 class Timekeeper:
-    """Judges stamps. `max_age` s; a step of the stamps above `jump` s begins anew; a stamp of 0 stands for the arrival."""
+    """Judges stamps. `max_age` s; a step of the stamps above `jump` s begins anew; a stamp of 0 is the arrival."""
 
     max_age: float
     jump: float
@@ -40,15 +40,16 @@ class Timekeeper:
             where = "behind" if age > 0.0 else "ahead of"
             return verdict, PassedOver(
                 "too old" if age > 0.0 else "from the future",
-                f"joint state: its stamp is {abs(age):.3g} s {where} this machine's clock, at most {self.max_age:g} s is "
-                "taken; synchronise the clocks",
+                f"joint state: its stamp is {abs(age):.3g} s {where} this machine's clock, at most {self.max_age:g} s "
+                "is taken; synchronise the clocks",
             )
         if self.last_stamp is not None:
             if stamp == self.last_stamp:
                 return verdict, PassedOver("duplicate", "joint state: the same stamp again")
             if stamp < self.last_stamp:
                 return verdict, PassedOver(
-                    "out of order", f"joint state: its stamp is {(self.last_stamp - stamp) * 1e-6:.3g} ms before the last"
+                    "out of order",
+                    f"joint state: its stamp is {(self.last_stamp - stamp) * 1e-6:.3g} ms before the last",
                 )
             if stamp - self.last_stamp > self.jump * 1e9:
                 self.restart()

@@ -222,7 +222,7 @@ def _check_finite(points: Sequence[Point], arrays: Sequence[Array], joint_names:
         np.array([len(point.velocities) > 0 for point in points]),
         np.array([len(point.accelerations) > 0 for point in points]),
     )
-    for what, array, rows in zip(("position", "velocity", "acceleration"), arrays, given):
+    for what, array, rows in zip(("position", "velocity", "acceleration"), arrays, given, strict=True):
         bad = ~np.isfinite(array) & rows[:, None]
         if bad.any():
             index, joint = (int(i) for i in np.argwhere(bad)[0])
@@ -292,6 +292,6 @@ def check_limits(
             )
         if speed[index] > velocity[index] * (1.0 + 1e-6):
             raise Refusal(
-                f"trajectory: {name!r} reaches {speed[index]:.3g} rad/s, above its limit of {velocity[index]:.3g} rad/s; "
-                "give it more time"
+                f"trajectory: {name!r} reaches {speed[index]:.3g} rad/s, above its limit of {velocity[index]:.3g} "
+                "rad/s; give it more time"
             )

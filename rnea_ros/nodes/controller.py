@@ -45,14 +45,13 @@ SECOND = 1_000_000_000  # ns
 TICK = 0.005  # s between looks at what does not arrive
 CHECKUP = 0.5  # s between looks at the graph, and attempts to start
 HISTORY_AFTER = 0.5  # s that the record goes on after a fault
+MOST_SLIPS = 10  # internal errors before the process ends
 WATCHDOG = "rnea_watchdog"
 ROS_PARAMETERS = ("use_sim_time", "start_type_description_service")
 
 FAST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
-LATCHED = QoSProfile(
-    depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
-)
+LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class ControllerNode(LifecycleNode):
@@ -61,10 +60,12 @@ class ControllerNode(LifecycleNode):
     def __init__(self) -> None:
         super().__init__(
             "rnea_controller",
-            allow_undeclared_parameters=True,  # so that a misspelt name reaches `_on_parameters`, which names the nearest
+            allow_undeclared_parameters=True,  # a misspelt name reaches `_on_parameters`, which names the nearest
             automatically_declare_parameters_from_overrides=True,
         )
-        self.failed = ""  # why this process cannot go on
+        self.failed = ""  # why the last transition failed
+        self.failed_for_good = False  # this process cannot go on
+        self._slips = 0
         self.core: Controller | None = None
         self._reports: Reports | None = None
         self._decoder = JointStateDecoder(lambda data: deserialize_message(data, JointState))
@@ -107,16 +108,17 @@ class ControllerNode(LifecycleNode):
         )
         if command is not None:
             self._send(command)
-        self._after_cycle(arrival)
+        self._after_cycle(arrival, command is not None)
 
     def _send(self, command: Command) -> None:
         """The command to the joints, and the heartbeat that belongs to it."""
         if self._dry_run:
             return
-        self._commands.publish(encode_array(command.effort))
+        if command.effort is not None:
+            self._commands.publish(encode_array(command.effort))
         self._heartbeat.publish(encode_header(command.stamp, command.mode))
 
-    def _after_cycle(self, now: int) -> None:
+    def _after_cycle(self, now: int, commanded: bool = True) -> None:
         core, reports = self.core, self._reports
         assert core is not None and reports is not None
         if core.supervisor.text != self._mode:
@@ -125,6 +127,8 @@ class ControllerNode(LifecycleNode):
                 self._fault_at = now
         if core.messages:
             self._log(core.take_messages())
+        if commanded:
+            reports.count_command()
         reports.one(now)
 
     def _on_tick(self) -> None:
@@ -134,7 +138,7 @@ class ControllerNode(LifecycleNode):
         command = self.core.tick(now)
         if command is not None:
             self._send(command)
-        self._after_cycle(now)
+        self._after_cycle(now, command is not None)
         if self._fault_at and now - self._fault_at > HISTORY_AFTER * SECOND:
             self._fault_at = 0
             write_history(self.core, self.core.settings["history.directory"], self.get_logger())
@@ -161,6 +165,16 @@ class ControllerNode(LifecycleNode):
         inertia = np.array([[m.ixx, m.ixy, m.ixz], [m.ixy, m.iyy, m.iyz], [m.ixz, m.iyz, m.izz]])
         com = np.array([m.com.x, m.com.y, m.com.z])
         self._granted("payload", lambda core: core.on_payload(m.m, com, inertia, message.header.frame_id))
+
+    def _on_watchdog(self, message: JointState) -> None:
+        core = self.core
+        if core is None:
+            return
+        stamp = message.header.stamp.sec * SECOND + message.header.stamp.nanosec
+        by_name = dict(zip(message.name, message.effort, strict=False))
+        last = [by_name.get(name, np.nan) for name in core.robot.joint_names]
+        command = np.array(last) if np.isfinite(last).all() else None
+        core.on_watchdog(message.header.frame_id, stamp, command, self._now())
 
     def _granted(self, what: str, ask: Callable[[Controller], str | None]) -> tuple[bool, str]:
         """Whether the controller does what it is asked for, and its line, which is logged."""
@@ -228,10 +242,16 @@ class ControllerNode(LifecycleNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         core = self.core
         assert core is not None
-        others = [name for name in self._publishers("effort_controller/commands") if name not in (self.get_name(), WATCHDOG)]
+        others = [
+            name
+            for name in self._who_publishes("effort_controller/commands")
+            if name not in (self.get_name(), WATCHDOG)
+        ]
         try:
             if others and not self._dry_run:
-                raise Refusal(f"activate: {', '.join(others)} already publishes on effort_controller/commands; stop it first")
+                raise Refusal(
+                    f"activate: {', '.join(others)} already publishes on effort_controller/commands; stop it first"
+                )
             command = core.activate(self._now())
         except Refusal as refusal:
             self.failed = str(refusal)
@@ -251,9 +271,9 @@ class ControllerNode(LifecycleNode):
             time.sleep(core.settings.period)  # the ramp runs in time; nothing else is due any more
         if not self._dry_run:
             self._heartbeat.publish(encode_header(core.reader.stamp or 0, "goodbye"))
-        if not core.arm.carries_all and not self._dry_run and not self._watchdog_lives():
+        if not core.arm.carries_all and not self._dry_run and not core.turn.alive(self._now()):
             self.get_logger().error(
-                "UNSUPPORTED: no watchdog takes over, the joints keep the last torque for ever; apply the brakes"
+                "UNSUPPORTED: no watchdog takes over, the joints keep the last torque for ever; apply brakes"
             )
         self._publish_mode("idle")
         return super().on_deactivate(state)
@@ -273,16 +293,34 @@ class ControllerNode(LifecycleNode):
         if self._active:
             self.trigger_deactivate()
 
+    def survive(self, error: Exception) -> None:
+        """A mistake in our own program: one line, and the arm is braked and held. A run of them ends the process, so
+        that the watchdog takes over."""
+        self._slips += 1
+        place = error.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        where = f" ({place.tb_frame.f_code.co_filename}:{place.tb_lineno})" if place is not None else ""
+        line = f"internal error: {type(error).__name__}: {error}{where}; please report it"
+        self.get_logger().error(line)
+        if self.core is not None:
+            self.core.fault(line)
+        self.failed_for_good = self._slips >= MOST_SLIPS
+
     def _connect(self) -> None:
         core = self.core
         assert core is not None
         subscribe = self.create_subscription
         self._entities = [
             (self.destroy_subscription, subscribe(JointState, "joint_states", self._on_joint_state, FAST, raw=True)),
-            (self.destroy_subscription, subscribe(JointTrajectory, "~/joint_trajectory", self._on_trajectory, RELIABLE)),
+            (
+                self.destroy_subscription,
+                subscribe(JointTrajectory, "~/joint_trajectory", self._on_trajectory, RELIABLE),
+            ),
             (self.destroy_subscription, subscribe(JointTrajectoryPoint, "~/reference", self._on_reference, FAST)),
             (self.destroy_subscription, subscribe(WrenchStamped, "~/external_wrench", self._on_wrench, FAST)),
             (self.destroy_subscription, subscribe(InertiaStamped, "~/payload", self._on_payload, RELIABLE)),
+            (self.destroy_subscription, subscribe(JointState, "rnea_watchdog/status", self._on_watchdog, LATCHED)),
             (self.destroy_service, self.create_service(SetBool, "~/gravity_compensation", self._serve_float)),
             (self.destroy_service, self.create_service(Trigger, "~/hold", self._serve(Event.HOLD))),
             (self.destroy_service, self.create_service(Trigger, "~/stop", self._serve(Event.STOP))),
@@ -308,15 +346,14 @@ class ControllerNode(LifecycleNode):
         core = self.core
         if core is not None:
             for topic in ("joint_trajectory", "reference"):
-                core.on_publishers(topic, self._publishers(f"~/{topic}"))
+                core.on_publishers(topic, self._who_publishes(f"~/{topic}"))
         if not self.get_parameter("autostart").value or self._active:
             return
         if core is None:
             if self._has_description():
                 self.failed = ""
                 self.trigger_configure()
-                if self.core is None:
-                    raise SystemExit(1)
+                self.failed_for_good = self.core is None
         elif self.failed == "" or core.reader.stamp is not None:
             self.failed = ""
             self.trigger_activate()
@@ -338,7 +375,7 @@ class ControllerNode(LifecycleNode):
         if not xml and not values["robot_description_file"]:
             xml = self._description
         source = description_source(xml, values["robot_description_file"])
-        locked = dict(zip(values["locked_joints"], values["locked_positions"]))
+        locked = dict(zip(values["locked_joints"], values["locked_positions"], strict=True))
         return load_urdf(source, list(values["joints"]) or None, locked or None, values["tip"] or None)
 
     def _introduce(self, robot: RobotModel) -> None:
@@ -386,15 +423,11 @@ class ControllerNode(LifecycleNode):
         self._mode = text
         self._mode_publisher.publish(String(data=text))
 
-    def _publishers(self, topic: str) -> list[str]:
+    def _who_publishes(self, topic: str) -> list[str]:
         return [info.node_name for info in self.get_publishers_info_by_topic(self.resolve_topic_name(topic))]
 
     def _joint_state_publishers(self) -> list[str]:
-        return self._publishers("joint_states")
-
-    def _watchdog_lives(self) -> bool:
-        topic = self.resolve_topic_name("~/heartbeat")
-        return any(info.node_name == WATCHDOG for info in self.get_subscriptions_info_by_topic(topic))
+        return self._who_publishes("joint_states")
 
     def _log(self, messages: list[tuple[str, str]]) -> None:
         logger = self.get_logger()
@@ -429,26 +462,29 @@ def main() -> None:
     asked: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda received, _frame: asked.append(received))
-    code = 0
-    node = None
     try:
-        node = ControllerNode()
-        executor = make_executor(node.context)
-        executor.add_node(node)
-        while node.context.ok() and not asked:
-            executor.spin_once(timeout_sec=0.1)
-        node.say_goodbye()
-        executor.shutdown()
+        code = _run(ControllerNode(), asked)
     except ParameterError as error:
         print(f"rnea_controller: {error}", file=sys.stderr)
         code = 1
-    except SystemExit as end:
-        code = int(end.code or 0)
     finally:
-        if node is not None:
-            node.destroy_node()
         rclpy.try_shutdown()
     sys.exit(code)
+
+
+def _run(node: ControllerNode, asked: list[int]) -> int:
+    """Serve until a signal is `asked`, or the node cannot go on. Returns the exit code."""
+    executor = make_executor(node.context)
+    executor.add_node(node)
+    while node.context.ok() and not asked and not node.failed_for_good:
+        try:
+            executor.spin_once(timeout_sec=0.1)
+        except Exception as error:
+            node.survive(error)
+    node.say_goodbye()
+    executor.shutdown()
+    node.destroy_node()
+    return 1 if node.failed_for_good else 0
 
 
 if __name__ == "__main__":

@@ -48,9 +48,11 @@ class Reports:
         for publisher in (*self._terms.values(), self._tracking, self._diagnostics):
             self._node.destroy_publisher(publisher)
 
+    def count_command(self) -> None:
+        self._cycles += 1
+
     def one(self, now: int) -> None:
         """Publish at most one message; collect the next ones where they are due."""
-        self._cycles += 1
         if self._outbox:
             publisher, data = self._outbox.popleft()
             publisher.publish(data)
@@ -67,9 +69,9 @@ class Reports:
     def _collect(self) -> None:
         core = self._core
         stamp = core.reader.stamp or 0
-        for name, torque in command_terms(core).items():
+        for name, torque in command_terms(core.drive).items():
             self._outbox.append((self._terms[name], self._encoder.encode(stamp, effort=torque)))
-        error, external = core.error, core.observer.external
+        error, external = core.drive.error, core.observer.external
         self._outbox.append((self._tracking, self._encoder.encode(stamp, error[0], error[1], external)))
 
     def _publish_diagnostics(self, now: int) -> None:
@@ -81,7 +83,7 @@ class Reports:
         values = {
             "mode": core.supervisor.text,
             "joint state rate [Hz]": f"{core.timekeeper.rate:.1f}",
-            "cycle rate [Hz]": f"{cycle_rate:.1f}",
+            "command rate [Hz]": f"{cycle_rate:.1f}",
             "age of the state [ms]": f"{core.timekeeper.age * 1e3:.3f}",
             "jitter of the states [ms]": f"{core.timekeeper.jitter * 1e3:.3f}",
             "gravity_source": core.settings["gravity_source"],
@@ -89,7 +91,9 @@ class Reports:
             "publishers of joint_states": ", ".join(self._joint_state_publishers()),
         }
         values.update({f"passed over: {reason}": str(count) for reason, count in core.monitor.passed_over.items()})
-        values.update({f"at its effort limit: {name}": f"{count} cycles" for name, count in core.monitor.clamped.items()})
+        values.update(
+            {f"at its effort limit: {name}": f"{count} cycles" for name, count in core.monitor.clamped.items()}
+        )
         values.update({f"at its rate limit: {name}": f"{count} cycles" for name, count in core.monitor.slowed.items()})
         status = DiagnosticStatus(
             level=level,
@@ -106,6 +110,8 @@ class Reports:
         core = self._core
         if core.supervisor.mode is Mode.FAULT:
             return DiagnosticStatus.ERROR, core.supervisor.text
+        if core.waiting:
+            return DiagnosticStatus.WARN, "the watchdog has the arm"
         if core.blind:
             return DiagnosticStatus.WARN, "blind: no joint states, gravity support alone"
         if core.monitor.warned_of:
