@@ -1,11 +1,12 @@
 """`rnea_simulator`: a MuJoCo arm on the topics of joint_state_broadcaster and forward_command_controller.
 
-out  joint_states                sensor_msgs/JointState       reliable, transient local, depth 10; stamped at the source
-in   effort_controller/commands  std_msgs/Float64MultiArray   best effort, volatile, depth 1
-in   ~/push                      geometry_msgs/WrenchStamped  wrench on the link header.frame_id (empty: the tip), at its
-                                                              origin and in its axes; acts until `push_timeout` without one
-in   ~/payload                   std_msgs/Float64             kg hung on the tip that nobody was told of; 0 drops it
-srv  ~/activate                  std_srvs/Trigger             switch the command controller on again after a wrong command
+| | name (relative) | type | meaning |
+|---|---|---|---|
+| out | `joint_states` | sensor_msgs/JointState | reliable, transient local, depth 10; stamped at the source |
+| in | `effort_controller/commands` | std_msgs/Float64MultiArray | best effort, volatile, depth 1 |
+| in | `~/push` | geometry_msgs/WrenchStamped | at origin and in axes of the link header.frame_id (empty: the tip) |
+| in | `~/payload` | std_msgs/Float64 | kg hung on the tip that nobody was told of; 0 drops it |
+| service | `~/activate` | std_srvs/Trigger | switch the command controller on again after a wrong command |
 """
 
 from __future__ import annotations
@@ -24,38 +25,16 @@ from std_msgs.msg import Float64, Float64MultiArray
 from std_srvs.srv import Trigger
 
 from rnea_ros.control.errors import ParameterError
-from rnea_ros.control.parameters import Parameter
 from rnea_ros.model.errors import ModelError
 from rnea_ros.nodes.declaration import declare
 from rnea_ros.nodes.executor import make_executor
 from rnea_ros.nodes.realtime import freeze_garbage
+from rnea_ros.nodes.simulator_parameters import PARAMETERS
 from rnea_ros.nodes.wire import JointStateEncoder, WireError, decode_array
 from rnea_ros.share import description_source
 from rnea_ros.simulation.arm import Imperfections, SimulatedArm
 from rnea_ros.simulation.errors import SimulationError
 from rnea_ros.simulation.physics import Physics
-
-PARAMETERS: tuple[Parameter, ...] = (
-    Parameter("robot_description", "string", "", "", "URDF as XML; empty: the file."),
-    Parameter("robot_description_file", "string", "", "", "Path of a URDF or xacro file; a bare name is looked up in the package's `urdf` folder."),
-    Parameter("joints", "string_array", (), "", "Joints to drive, in the order of the commands; the others are locked at zero. Empty: all that move."),
-    Parameter("tip", "string", "", "", "The link that carries the payload and takes a push that names no link; empty: the end of a robot that has one."),
-    Parameter("initial_positions", "double_array", (), "rad or m", "Where the joints stand at first, one value per joint; empty: zero, moved inside the position limits."),
-    Parameter("rate", "double", 1000.0, "Hz", "Rate of physics and joint states.", lower=100.0, upper=2000.0),
-    Parameter("gravity", "double_array", (0.0, 0.0, -9.81), "m/s²", "Gravity in the frame of the description's root.", lower=-100.0, upper=100.0),
-    Parameter("adds_gravity", "bool", False, "", "The arm carries its own weight, as Franka's does; a payload is not known to it."),
-    Parameter("encoder_noise", "double", 0.0, "rad or m", "Standard deviation of the measured position.", lower=0.0, upper=1.0),
-    Parameter("velocity_noise", "double", 0.0, "rad/s or m/s", "Standard deviation of the measured velocity.", lower=0.0, upper=10.0),
-    Parameter("viscous_friction", "double_array", (0.0,), "Nms/rad", "Viscous friction, per joint or one for all.", lower=0.0),
-    Parameter("coulomb_friction", "double_array", (0.0,), "Nm", "Coulomb friction, per joint or one for all.", lower=0.0),
-    Parameter("armature", "double_array", (0.0,), "kg m²", "Rotor inertia, per joint or one for all.", lower=0.0),
-    Parameter("mass_scale", "double", 1.0, "", "Factor on mass and inertia of every link: the error of the description.", lower=0.1, upper=10.0),
-    Parameter("payload", "double", 0.0, "kg", "Point mass at the tip that nobody was told of.", lower=0.0, upper=1000.0),
-    Parameter("delay", "double", 0.0, "s", "From the arrival of a command to its torque, rounded to whole periods.", lower=0.0, upper=0.1),
-    Parameter("loss", "double", 0.0, "", "Fraction of the commands that get lost.", lower=0.0, upper=1.0),
-    Parameter("seed", "double", 0.0, "", "Seed of noise and loss.", lower=0.0, upper=4294967295.0),
-    Parameter("push_timeout", "double", 0.2, "s", "A push ends this long after its last message.", lower=0.01, upper=10.0),
-)  # fmt: skip
 
 CATCH_UP = 5  # periods: a loop that is later than this was paused, and what it missed is left out
 STATE_QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -75,16 +54,15 @@ class SimulatorNode(Node):  # type: ignore[misc]
         self._push_end: int | None = None
         self._reported = ""
         self._encode = JointStateEncoder(self.arm.joint_names).encode
+        commands = "effort_controller/commands"
         self._publisher = self.create_publisher(JointState, "joint_states", STATE_QOS)
-        self.create_subscription(
-            Float64MultiArray, "effort_controller/commands", self._on_command, COMMAND_QOS, raw=True
-        )
+        self.create_subscription(Float64MultiArray, commands, self._on_command, COMMAND_QOS, raw=True)
         self.create_subscription(WrenchStamped, "~/push", self._on_push, INPUT_QOS)
         self.create_subscription(Float64, "~/payload", self._on_payload, INPUT_QOS)
         self.create_service(Trigger, "~/activate", self._on_activate)
         self.get_logger().info(
             f"simulating {', '.join(self.arm.joint_names)} at {values['rate']:g} Hz; still until the first command on "
-            f"{self.resolve_topic_name('effort_controller/commands')}"
+            f"{self.resolve_topic_name(commands)}"
         )
 
     def step(self, stamp: int) -> None:
