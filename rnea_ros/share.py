@@ -1,7 +1,8 @@
-"""Where the package's URDFs, configurations and launch files are: in the source tree, or where colcon or pip put them."""
+"""Where the package's URDFs, configurations and launch files are: in the source tree, or where colcon or pip put it."""
 
 from __future__ import annotations
 
+import site
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ PACKAGE = "rnea_ros"
 
 
 def share_file(*parts: str) -> Path:
-    """Path of a shared file, for example share_file("urdf", "panda.urdf"). Raises ModelError that says where it looked."""
+    """Path of a shared file, as share_file("urdf", "panda.urdf"). Raises ModelError that says where it looked."""
     places = _places()
     for place in places:
         if (path := place.joinpath(*parts)).exists():
@@ -36,12 +37,15 @@ def description_source(xml: str, file: str) -> str:
 
 
 def _places() -> list[Path]:
-    source_tree = Path(__file__).resolve().parent.parent
-    installed = [Path(sys.prefix) / "share" / PACKAGE]
+    """The source tree if this file lies in one, else where ROS, pip, pip --user and pip --target put shared files."""
+    beside = Path(__file__).resolve().parent.parent
+    if (beside / "resource" / PACKAGE).exists():
+        return [beside]
+    prefixes = [Path(sys.prefix), Path(site.getuserbase()), beside]
     try:
-        from ament_index_python.packages import get_package_share_directory
+        from ament_index_python.packages import get_package_prefix
 
-        installed.insert(0, Path(get_package_share_directory(PACKAGE)))
+        prefixes.insert(0, Path(get_package_prefix(PACKAGE)))
     except (ImportError, LookupError, OSError):  # no ROS, package not in its index, no workspace sourced
         pass
-    return [source_tree, *installed] if (source_tree / "resource" / PACKAGE).exists() else installed
+    return [prefix / "share" / PACKAGE for prefix in prefixes]

@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
-DOMAINS = range(1, 101)  # above them the ports run into those that Linux gives to clients
-
-
-@contextlib.contextmanager
-def private_domain() -> Iterator[int]:
-    """A ROS domain that no other test run on this machine has, for as long as the context lives."""
-    for domain in DOMAINS:
-        with open(Path(tempfile.gettempdir()) / f"rnea_ros_domain_{domain}", "w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                continue
-            yield domain
-            return
-    raise RuntimeError("every ROS domain is taken by another test run")
 
 
 class Process:
