@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
@@ -24,16 +24,18 @@ ROS_TYPES = {
 }
 
 
-def declare(node: Node, table: Sequence[Parameter]) -> dict[str, Any]:
+def declare(node: Node, table: Sequence[Parameter], tolerated: Collection[str] = ()) -> dict[str, Any]:
     """Declare the parameters of `table` on `node` and return their values by name.
 
     The node must be made with `automatically_declare_parameters_from_overrides=True`: so what a user gave is known by
     name, and a misspelt name is an error here instead of a parameter without effect. Types stay open for ROS because
     whole numbers serve as doubles; `Parameter.coerced` judges them. Raises ParameterError.
+
+    tolerated: names that belong to another node of this package, which reads the same file.
     """
     known = {item.name: item for item in table}
     given = set(node.list_parameters([], 0).names)
-    for name in sorted(given - set(known)):
+    for name in sorted(given - set(known) - set(tolerated)):
         if name == "use_sim_time" or name.startswith(("qos_overrides.", "start_type_description_service")):
             continue
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]

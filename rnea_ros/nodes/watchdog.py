@@ -1,0 +1,319 @@
+"""The node `rnea_watchdog`: ROS around `control.watchdog.Watchdog`, which decides everything.
+
+    in   rnea_controller/heartbeat   std_msgs/Header              the controller's mode, with every command
+    in   joint_states                sensor_msgs/JointState       kept as bytes, and read only while it carries the arm
+    in   effort_controller/commands  std_msgs/Float64MultiArray   likewise: the last command, from which it goes on
+    in   rnea_controller/payload     geometry_msgs/InertiaStamped what the controller is told that the tip carries
+    in   robot_description           std_msgs/String              latched; used where the parameters name none
+    out  effort_controller/commands  std_msgs/Float64MultiArray   only while it carries the arm
+    out  ~/status                    sensor_msgs/JointState       latched; frame_id: its status; effort: its last one;
+                                                                  position: where the arm was then
+    out  /diagnostics                diagnostic_msgs/DiagnosticArray
+    srv  ~/release                   std_srvs/Trigger             let go of the arm; an interrupted process then ends
+
+SIGTERM lets go of the arm and ends. SIGINT ends only a watchdog that nobody needs.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from geometry_msgs.msg import InertiaStamped
+from numpy.typing import NDArray
+from rclpy.clock import Clock, ClockType
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
+from rclpy.signals import SignalHandlerOptions
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, Header, String
+from std_srvs.srv import Trigger
+
+from rnea_ros.control.errors import ParameterError, Refusal
+from rnea_ros.control.handover import Status
+from rnea_ros.control.parameters import BY_NAME
+from rnea_ros.control.settings import require_gravity_source
+from rnea_ros.control.watchdog import TICK, Recent, StateMessage, Watchdog
+from rnea_ros.control.watchdog_parameters import WATCHDOG_PARAMETERS
+from rnea_ros.model.errors import ModelError
+from rnea_ros.model.urdf import load_urdf
+from rnea_ros.nodes.declaration import declare
+from rnea_ros.nodes.executor import make_executor
+from rnea_ros.nodes.realtime import become_real_time, freeze_garbage
+from rnea_ros.nodes.wire import (
+    JointStateDecoder,
+    JointStateEncoder,
+    WireError,
+    decode_array,
+    decode_header,
+    encode_array,
+)
+from rnea_ros.share import description_source
+
+Array = NDArray[np.float64]
+
+SECOND = 1_000_000_000  # ns
+KEPT = 8  # joint states: other hardware may publish on the same topic
+FAST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+class WatchdogNode(Node):
+    """See the module. Raises ParameterError or ModelError for parameters that cannot be used."""
+
+    def __init__(self, **node_arguments: Any) -> None:
+        super().__init__("rnea_watchdog", automatically_declare_parameters_from_overrides=True, **node_arguments)
+        self._values = declare(self, WATCHDOG_PARAMETERS, tolerated=BY_NAME.keys())
+        require_gravity_source(self._values)
+        self.core: Watchdog | None = None
+        self._simulated_time = bool(self.get_parameter("use_sim_time").value)
+        self._now, self._wall = time.monotonic_ns, time.time_ns
+        if self._simulated_time:
+            self._now = self._wall = self._ros_now
+        self._states: deque[tuple[bytes, int, int]] = deque(maxlen=KEPT)  # bytes, arrival, seen
+        self._last_command = b""
+        self._decoder = JointStateDecoder(lambda data: deserialize_message(data, JointState))
+        self._said = ""
+        self._commands = self.create_publisher(Float64MultiArray, "effort_controller/commands", RELIABLE)
+        self._status = self.create_publisher(JointState, "~/status", LATCHED)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", QoSProfile(depth=10))
+        if self._values["robot_description"] or self._values["robot_description_file"]:
+            self._start(description_source(self._values["robot_description"], self._values["robot_description_file"]))
+        else:
+            self.get_logger().info("no robot description as parameter: waits for the topic robot_description")
+            self.create_subscription(String, "robot_description", self._on_description, LATCHED)
+
+    # The hot path
+
+    def _on_heartbeat(self, data: bytes) -> None:
+        assert self.core is not None
+        try:
+            stamp, says = decode_header(data, lambda raw: deserialize_message(raw, Header))
+        except WireError:
+            return
+        self._send(self.core.on_heartbeat(stamp, says, self._now()))
+
+    def _on_joint_state(self, data: bytes) -> None:
+        core = self.core
+        assert core is not None
+        arrival, now = self._wall(), self._now()
+        self._states.append((data, arrival, now))
+        if core.status is Status.ACTIVE:
+            message = self._decoded(data, arrival, now)
+            if message is not None:
+                self._send(core.on_state(message))
+
+    def _on_command(self, data: bytes) -> None:
+        self._last_command = data
+
+    def _on_tick(self) -> None:
+        assert self.core is not None
+        self._send(self.core.tick(self._now()))
+
+    def _send(self, command: Array | None) -> None:
+        """The command first, then what is to be said."""
+        core = self.core
+        assert core is not None
+        if command is not None:
+            self._commands.publish(encode_array(command))
+        if core.announce:
+            self._publish_status()
+        if core.messages:
+            self._log()
+
+    # What was seen
+
+    def _decoded(self, data: bytes, arrival: int, seen: int) -> StateMessage | None:
+        decoder = self._decoder
+        try:
+            decoder.decode(data)
+        except WireError:
+            return None
+        return StateMessage(
+            decoder.names, decoder.position, decoder.velocity, decoder.effort, decoder.stamp, arrival, seen
+        )
+
+    def _recent_states(self) -> Iterable[StateMessage]:
+        """Each is overwritten when the next is asked for."""
+        for kept in tuple(self._states):
+            message = self._decoded(*kept)
+            if message is not None:
+                yield message
+
+    def _recent_command(self) -> Array | None:
+        if not self._last_command:
+            return None
+        try:
+            return decode_array(self._last_command, lambda raw: deserialize_message(raw, Float64MultiArray))
+        except WireError:
+            return None
+
+    # Start
+
+    def _on_description(self, message: String) -> None:
+        if self.core is None:
+            self._start(message.data)
+
+    def _start(self, description: str) -> None:
+        values = self._values
+        locked = dict(zip(values["locked_joints"], values["locked_positions"], strict=False))
+        robot = load_urdf(description, list(values["joints"]) or None, locked or None, values["tip"] or None)
+        self.core = core = Watchdog(robot, values, Recent(self._recent_states, self._recent_command))
+        self._encoders = {status: JointStateEncoder(robot.joint_names, status.value) for status in Status}
+        subscribe = self.create_subscription
+        subscribe(JointState, "joint_states", self._on_joint_state, FAST, raw=True)
+        subscribe(Float64MultiArray, "effort_controller/commands", self._on_command, FAST, raw=True)
+        subscribe(Header, "rnea_controller/heartbeat", self._on_heartbeat, QoSProfile(depth=10), raw=True)
+        subscribe(InertiaStamped, "rnea_controller/payload", self._on_payload, RELIABLE)
+        self.create_service(Trigger, "~/release", self._on_release)
+        # A timer on the system's clock would stop where that clock is set back.
+        clock = self.get_clock() if self._simulated_time else Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(TICK / SECOND, self._on_tick, clock=clock)
+        self.create_timer(1.0 / values["diagnostics_rate"], self._publish_diagnostics, clock=clock)
+        self.get_logger().info(
+            f"{robot.name}: {', '.join(robot.joint_names)}; {robot.total_mass:.2f} kg; gravity_source "
+            f"{values['gravity_source']}; detection time {core.detection * 1e-6:g} ms; braking damping "
+            f"[{', '.join(f'{value:.3g}' for value in core.damping)}] Nms/rad + {core.braking_rate:.3g}/s × inertia"
+        )
+        freeze_garbage()
+        if values["realtime_priority"]:
+            for line in become_real_time(values["realtime_priority"]):
+                self.get_logger().warning(line)
+        self._send(None)
+
+    # Requests
+
+    def _on_payload(self, message: InertiaStamped) -> None:
+        assert self.core is not None
+        m = message.inertia
+        inertia = np.array([[m.ixx, m.ixy, m.ixz], [m.ixy, m.iyy, m.iyz], [m.ixz, m.iyz, m.izz]])
+        try:
+            self.core.on_payload(m.m, np.array([m.com.x, m.com.y, m.com.z]), inertia, message.header.frame_id)
+        except (Refusal, ModelError) as error:
+            self.get_logger().warning(str(error))
+
+    def _on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        assert self.core is not None
+        response.success = self.core.status is Status.ACTIVE
+        response.message = "released" if response.success else f"{self.core.status.value}: it does not carry the arm"
+        self._stream(self.core.release(self._now()))
+        return response
+
+    def interrupt(self) -> None:
+        """SIGINT"""
+        if self.core is not None:
+            self.core.interrupt()
+            self._log()
+
+    def end(self) -> None:
+        """SIGTERM"""
+        if self.core is not None:
+            self._stream(self.core.end(self._now()))
+            self._status.wait_for_all_acked(Duration(seconds=0.1))
+            self._commands.wait_for_all_acked(Duration(seconds=0.1))
+
+    @property
+    def finished(self) -> bool:
+        return self.core is not None and self.core.finished
+
+    def _stream(self, commands: list[Array]) -> None:
+        """The last commands of a turn, one period apart; nothing else is due meanwhile."""
+        assert self.core is not None
+        for command in commands:
+            self._commands.publish(encode_array(command))
+            time.sleep(self.core.settings.period)
+        self._send(None)
+
+    # What is told
+
+    def _publish_status(self) -> None:
+        core = self.core
+        assert core is not None
+        core.announce = False
+        command = core.gate.previous if core.status is Status.ACTIVE else core.turn_command
+        known = () if command is None else command
+        position = core.reader.position if command is not None else ()
+        self._status.publish(self._encoders[core.status].encode(self._wall(), position, (), known))
+
+    def _publish_diagnostics(self) -> None:
+        core = self.core
+        assert core is not None
+        level, text = DiagnosticStatus.OK, core.status.value
+        if core.status is Status.ACTIVE:
+            level, text = (
+                (DiagnosticStatus.ERROR, "blind") if core.blind else (DiagnosticStatus.WARN, "carries the arm")
+            )
+        values = {
+            "status": core.status.value,
+            "take-overs": str(core.take_overs),
+            "last detection [ms]": f"{core.detected_after * 1e3:.1f}",
+            "last mode of the controller": core.last_mode,
+            "gravity_source": core.settings["gravity_source"],
+        }
+        values.update({f"passed over: {reason}": str(count) for reason, count in core.passed_over.items()})
+        status = DiagnosticStatus(
+            level=level,
+            name=f"{self.get_fully_qualified_name()}: watchdog",
+            message=text,
+            hardware_id=core.robot.name,
+            values=[KeyValue(key=key, value=value) for key, value in values.items()],
+        )
+        message = DiagnosticArray(status=[status])
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(self._wall(), SECOND)
+        self._diagnostics.publish(message)
+
+    def _log(self) -> None:
+        core, logger = self.core, self.get_logger()
+        assert core is not None
+        lines, core.messages = core.messages, []
+        for level, line in lines:
+            if level == "error":  # three lines, because rclpy wants one severity for each line that logs
+                logger.error(line)
+            elif level == "warning":
+                logger.warning(line)
+            else:
+                logger.info(line)
+
+    def _ros_now(self) -> int:
+        return int(self.get_clock().now().nanoseconds)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serves until it is finished. Signals are handled between two events; the tick makes sure that there are some."""
+    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+    asked: deque[int] = deque()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, _frame: asked.append(received))
+    try:
+        node = WatchdogNode()
+        executor = make_executor(node.context)
+        executor.add_node(node)
+        while node.context.ok() and not node.finished:
+            executor.spin_once(timeout_sec=0.1)
+            if asked:
+                if asked.popleft() == signal.SIGTERM or node.core is None:
+                    break
+                node.interrupt()
+        node.end()
+        executor.shutdown()
+        node.destroy_node()
+    except (ParameterError, ModelError) as error:
+        print(f"rnea_watchdog: {error}", file=sys.stderr)
+        return 1
+    finally:
+        rclpy.try_shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
