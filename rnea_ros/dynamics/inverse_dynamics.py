@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rnea_ros.dynamics import validation
 from rnea_ros.dynamics.errors import DynamicsError
+from rnea_ros.dynamics.kernels import Backend, make_kernel
 from rnea_ros.dynamics.links import Layout, friction_rows, joint_friction, link_system, origin_inertia, pack_inertia
 from rnea_ros.dynamics.matrices import coriolis_matrix, mass_matrix, regressor
-from rnea_ros.dynamics.recursion_backend import RecursionKernel
 from rnea_ros.dynamics.results import Payload, Terms, Trace
 from rnea_ros.dynamics.tracing import potential_energy, trace
 from rnea_ros.model.errors import ModelError
@@ -19,7 +19,6 @@ from rnea_ros.model.inertia import checked_inertial
 from rnea_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
-Backend = Literal["auto", "numba", "python", "recursion"]
 
 
 class InverseDynamics:
@@ -43,14 +42,22 @@ class InverseDynamics:
             raise DynamicsError(f"unknown backend {backend!r}; use one of {', '.join(get_args(Backend))}")
         self._robot = robot
         self._layout = Layout(robot.n)
-        self._system = link_system(robot)
-        self._kernel = RecursionKernel(self._system)
+        self._kernel, self._system = make_kernel(robot, backend)
         self._inputs = np.zeros(self._layout.size)
         self._inputs[self._layout.armature] = robot.armature
         self._inputs[self._layout.friction] = friction_rows(robot.friction).ravel()
         self._payload: Payload | None = None
         self.gravity = gravity
         self.payload = None
+
+    @property
+    def backend(self) -> str:
+        """What computes the torque: "numba", "python", or "recursion"."""
+        return self._kernel.name
+
+    def warm_up(self) -> None:
+        """Have every kernel ready: compiled, or loaded from the cache. Processes that do so at once compile once."""
+        self._kernel.single, self._kernel.gravity, self._kernel.batch  # noqa: B018 - made when first asked for
 
     @property
     def robot(self) -> RobotModel:
@@ -70,8 +77,8 @@ class InverseDynamics:
     def payload(self) -> Payload | None:
         """What the tip body carries besides its own mass; None for nothing. Settable at any time, and reversible.
 
-        Takes a `Payload` or its arguments (mass, com, inertia, frame) as a tuple. Raises DynamicsError for an impossible
-        payload, a frame that is not on the tip body, and where the robot has several leaves and no tip.
+        Takes a `Payload` or its arguments (mass, com, inertia, frame) as a tuple. Raises DynamicsError for an
+        impossible payload, a frame that is not on the tip body, and where the robot has several leaves and no tip.
         """
         return self._payload
 
@@ -109,9 +116,12 @@ class InverseDynamics:
     def torque(self, q: Any, qd: Any, qdd: Any, wrench: Any = None, out: Array | None = None) -> Array:
         """Joint torque τ that produces the acceleration q̈: (n,) or (N, n) Nm (N for prismatic joints).
 
-        wrench: (6,), or (N, 6), force (N) then moment (Nm) that the environment exerts on the tip body, about the origin
-        of and expressed in the tip frame: τ = RNEA − J_bᵀ w. out: a float64 array for the result, which is returned.
+        wrench: (6,), or (N, 6), force (N) then moment (Nm) that the environment exerts on the tip body, about the
+        origin of and expressed in the tip frame: τ = RNEA − J_bᵀ w. out: a float64 array for the result, which is
+        returned.
         """
+        if wrench is None and (taken := self._taken_as_is(q, qd, qdd, out)) is not None:
+            return taken
         q, qd, qdd = validation.joint_arrays(self._robot.joint_names, q=q, qd=qd, qdd=qdd)
         if wrench is None:
             return self._run(q, qd, qdd, self._inputs, out)
@@ -124,7 +134,17 @@ class InverseDynamics:
 
     def gravity_torque(self, q: Any, out: Array | None = None) -> Array:
         """g(q): torque that holds the robot and its payload still against gravity, and nothing else. (n,) or (N, n)"""
+        try:
+            torque = np.empty(self._robot.n) if out is None else out
+            if self._kernel.gravity(q, self._inputs, torque):
+                return torque
+        except (AttributeError, TypeError, ValueError):  # not arrays as the kernel wants them: the checks say why
+            pass
         (q,) = validation.joint_arrays(self._robot.joint_names, q=q)
+        if q.ndim == 1:
+            torque = np.empty_like(q)
+            self._kernel.gravity(q, self._inputs, torque)
+            return torque if out is None else _filled(out, torque)
         still = np.zeros_like(q)
         return self._run(q, still, still, self._rigid(), out)
 
@@ -228,6 +248,20 @@ class InverseDynamics:
 
     # Shared
 
+    def _taken_as_is(self, q: Any, qd: Any, qdd: Any, out: Any) -> Array | None:
+        """The torque where the kernel takes the arrays as they stand and finds nothing wrong with them; else None."""
+        kernel, n = self._kernel, self._robot.n
+        try:
+            if q.ndim == 1:
+                torque: Array = np.empty(n) if out is None else out
+                return torque if kernel.single(q, qd, qdd, self._inputs, torque) else None
+            if out is None and kernel.tests_finite and q.shape == qd.shape == qdd.shape == (len(q), n):
+                torque = np.empty(q.shape)
+                return torque if kernel.batch(q, qd, qdd, self._inputs, torque) else None
+        except (AttributeError, TypeError, ValueError):  # not arrays as the kernel wants them: the checks say why
+            pass
+        return None
+
     def _one_state(self, **values: Any) -> list[Array]:
         arrays = validation.joint_arrays(self._robot.joint_names, **values)
         if arrays[0].ndim != 1:
@@ -258,23 +292,13 @@ class InverseDynamics:
         return self._with(armature=0.0, friction=0.0, **zeroed)
 
     def _run(self, q: Array, qd: Array, qdd: Array, inputs: Array, out: Array | None = None) -> Array:
-        if q.ndim == 1:
-            torque = self._kernel.torque(q, qd, qdd, inputs)
-            if out is None:
-                return torque
-            validation.output(out, q.shape)[:] = torque
-            return out
-        if out is None:
-            result = np.empty_like(q)
-            self._kernel.batch(q, qd, qdd, inputs, result)
-            return result
-        validation.output(out, q.shape)
-        safe = out.flags.c_contiguous and not any(np.may_share_memory(out, x) for x in (q, qd, qdd))
-        target = out if safe else np.empty_like(q)
-        self._kernel.batch(q, qd, qdd, inputs, target)
-        if target is not out:
-            out[:] = target
-        return out
+        """Torque of checked states, whatever their number."""
+        if out is None or not _writes_apart(validation.output(out, q.shape), q, qd, qdd):
+            target = np.empty_like(q)
+        else:
+            target = out
+        (self._kernel.single if q.ndim == 1 else self._kernel.batch)(q, qd, qdd, inputs, target)
+        return target if out is None or target is out else _filled(out, target)
 
     def _wrench_torque(self, q: Array, wrench: Array) -> Array:
         """−J_bᵀ w. Torque is linear in the wrench, so N wrenches cost six batches: −J_bᵀ w = Σ wₖ (−J_bᵀ eₖ)."""
@@ -285,6 +309,16 @@ class InverseDynamics:
         for k, unit in enumerate(np.eye(6)):
             torque += wrench[:, k : k + 1] * self._wrench_torque(q, unit)
         return torque
+
+
+def _writes_apart(out: Array, *read: Array) -> bool:
+    """Whether a kernel can write to `out` while it reads the others."""
+    return out.flags.c_contiguous and not any(np.may_share_memory(out, array) for array in read)
+
+
+def _filled(out: Array, values: Array) -> Array:
+    validation.output(out, values.shape)[:] = values
+    return out
 
 
 def friction_torque(robot: RobotModel, qd: Array) -> Array:

@@ -18,7 +18,7 @@ CHUNK = 512  # states that a kernel sees at a time, so that memory stays bounded
 
 
 class BatchKernel(Protocol):
-    def batch(self, q: Array, qd: Array, qdd: Array, inputs: Array, out: Array) -> None: ...
+    def batch(self, q: Array, qd: Array, qdd: Array, inputs: Array, out: Array) -> bool: ...
 
 
 def mass_matrix(kernel: BatchKernel, q: Array, inputs: Array) -> Array:

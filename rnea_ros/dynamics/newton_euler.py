@@ -332,7 +332,7 @@ def product(m: Matrix, k: Matrix) -> Matrix:
     """M K"""
     columns = transpose(k)
     first, second, third = (tuple(dot(row, column) for column in columns) for row in m)
-    return (first, second, third)  # type: ignore[return-value]
+    return (first, second, third)
 
 
 def rotation_about(axis: Vector, sine: Scalar, cosine: Scalar) -> Matrix:

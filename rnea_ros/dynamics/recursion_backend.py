@@ -22,27 +22,43 @@ def sign(v: float) -> float:
 
 
 class RecursionKernel:
-    """Torque with all run-time inputs, by running `newton_euler` on floats or on blocks of arrays."""
+    """Torque with all run-time inputs, by running `newton_euler` on floats or on blocks of arrays.
+
+    The functions return False where they do not take the arrays as they stand: see `kernels.Kernel`.
+    """
+
+    name = "recursion"
+    tests_finite = False
 
     def __init__(self, system: LinkSystem) -> None:
         self._system = system
         self._layout = Layout(system.n)
 
-    def torque(self, q: Array, qd: Array, qdd: Array, inputs: Array) -> Array:
-        """(n,) from (n,)."""
-        return np.array(
-            self._run([q.tolist(), qd.tolist(), qdd.tolist()], inputs, FLOATS, math.tanh, sign), dtype=np.float64
-        )
+    def single(self, q: Array, v: Array, a: Array, inputs: Array, out: Array) -> bool:
+        """Torque of one state, arrays (n,)."""
+        if not all(x.shape == (self._system.n,) and np.isfinite(x).all() for x in (q, v, a)) or out.shape != q.shape:
+            return False
+        out[:] = self._run([q.tolist(), v.tolist(), a.tolist()], inputs, FLOATS, math.tanh, sign)
+        return True
 
-    def batch(self, q: Array, qd: Array, qdd: Array, inputs: Array, out: Array) -> None:
-        """(N, n) from (N, n) into `out`."""
+    def gravity(self, q: Array, inputs: Array, out: Array) -> bool:
+        """Torque that holds one state (n,)."""
+        rigid = inputs.copy()
+        for share in (self._layout.wrench, self._layout.armature, self._layout.friction):
+            rigid[share] = 0.0
+        still = np.zeros(self._system.n)
+        return self.single(q, still, still, rigid, out)
+
+    def batch(self, q: Array, v: Array, a: Array, inputs: Array, out: Array) -> bool:
+        """Torque of N states, finite arrays (N, n)."""
         for start in range(0, len(q), BLOCK):
             rows = slice(start, start + BLOCK)
-            block = [list(np.ascontiguousarray(values[rows].T)) for values in (q, qd, qdd)]
+            block = [list(np.ascontiguousarray(values[rows].T)) for values in (q, v, a)]
             for joint, torque in enumerate(self._run(block, inputs, ARRAYS, np.tanh, np.sign)):
                 out[rows, joint] = torque
+        return True
 
-    def _run(self, state, inputs, functions, tanh, sign_of):  # type: ignore[no-untyped-def]
+    def _run(self, state, inputs, functions, tanh, sign_of):
         layout, (q, qd, qdd) = self._layout, state
         torques = rigid_body_torque(
             self._system,

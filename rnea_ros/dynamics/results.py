@@ -55,7 +55,8 @@ class Terms:
 
 @dataclass(frozen=True, eq=False)
 class LinkTrace:
-    """What the recursion computed for one link, (3,) each, in the link's own frame; gravity is part of `a` and `a_com`."""
+    """What the recursion computed for one link, (3,) each, in the link's own frame; gravity is part of `a` and
+    `a_com`."""
 
     omega: Array  # ω, rad/s
     alpha: Array  # ε, rad/s²

@@ -49,9 +49,9 @@ def joint_array(joint_names: Sequence[str], name: str, value: Any) -> Array:
         )
     finite = np.isfinite(array)
     if not finite.all():
-        *state, joint = np.argwhere(~finite)[0].tolist()
-        where = f" in state {state[0]}" if state else ""
-        number = array[(*state, joint)]
+        first = tuple(np.argwhere(~finite)[0].tolist())
+        joint, where = first[-1], f" in state {first[0]}" if array.ndim == 2 else ""
+        number = array[first]
         raise DynamicsError(f"{name} of joint {joint_names[joint]!r}{where} is {number}, expected a finite number")
     return array
 
