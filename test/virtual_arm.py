@@ -15,6 +15,7 @@ import numpy as np
 
 from rnea_ros.control.controller import Command, Controller
 from rnea_ros.control.supervisor import Mode
+from rnea_ros.control.trajectory import Point, TrajectoryRequest
 from rnea_ros.model.urdf import load_urdf
 
 URDF = Path(__file__).parent.parent / "urdf"
@@ -53,15 +54,16 @@ class VirtualArm:
         delay: int = 1,
         mass_scale: float = 1.0,
         own_gravity: bool = False,
+        description: str = "",
         **parameters: Any,
     ) -> None:
         """noise: of the encoder, rad; velocity noise is 100 times that per s. delay: steps. own_gravity: the hardware
-        compensates gravity itself. parameters: with `__` for a dot."""
-        self.robot = load_urdf(URDF / f"{robot}.urdf")
+        compensates gravity itself. description: another URDF of the robot, as text. parameters: with `__` for a dot."""
+        self.robot = load_urdf(description or self.urdf(robot))
         values = {"gravity_source": "self", "history.seconds": 0.0, **GAINS[robot]}
         values.update({name.replace("__", "."): value for name, value in parameters.items()})
         self.controller = Controller(self.robot, values)
-        spec = mujoco.MjSpec.from_file(str(URDF / f"{robot}.urdf"))
+        spec = mujoco.MjSpec.from_string(description or self.urdf(robot).read_text())
         spec.option.timestep = 1e-3
         spec.option.disableflags = int(mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT)
         self.model = spec.compile()
@@ -74,6 +76,9 @@ class VirtualArm:
         self.data.qpos[:] = HOME[robot]
         mujoco.mj_forward(self.model, self.data)
         self.noise, self.delay, self.own_gravity = noise, delay, own_gravity
+        self.hardware_gravity: np.ndarray | None = None  # what the hardware believes; None: the truth
+        self.command_loss = 0.0
+        self.command_loss = 0.0
         self.random = np.random.default_rng(1)
         self.now = START
         self.effort: np.ndarray | None = None  # None: brakes on, the arm stands still
@@ -82,6 +87,10 @@ class VirtualArm:
         self.commands: list[np.ndarray] = []  # every command that left, in order
         self.log: list[tuple[str, str]] = []
         self.rate_excess = 0.0  # largest step of the command beyond the rate limit, Nm
+
+    @staticmethod
+    def urdf(robot: str) -> Path:
+        return URDF / f"{robot}.urdf"
 
     @property
     def q(self) -> np.ndarray:
@@ -114,6 +123,10 @@ class VirtualArm:
             step = np.abs(effort - self.commands[-1]) - self.controller.settings.effort_rate * 1e-3
             self.rate_excess = max(self.rate_excess, float(step.max()))
         self.commands.append(effort)
+        if self.command_loss and self.random.random() < self.command_loss:
+            return
+        if self.command_loss and self.random.random() < self.command_loss:
+            return
         self._queue.append((self.now + self.delay * MILLISECOND, effort))
 
     def state(self, stamp: int | None = None, **changes: Any) -> Command | None:
@@ -141,7 +154,6 @@ class VirtualArm:
             return
         self.data.qfrc_applied[:] = self.effort + self.push
         if self.own_gravity:
-            mujoco.mj_forward(self.model, self.data)
             self.data.qfrc_applied[:] += self._gravity()
         mujoco.mj_step(self.model, self.data)
         self.now += MILLISECOND
@@ -155,9 +167,25 @@ class VirtualArm:
         return np.array(positions)
 
     def _gravity(self) -> np.ndarray:
-        velocity = self.data.qvel.copy()
+        """What the hardware adds."""
+        velocity, true = self.data.qvel.copy(), self.model.opt.gravity.copy()
         self.data.qvel[:] = 0.0
+        if self.hardware_gravity is not None:
+            self.model.opt.gravity[:] = self.hardware_gravity
         mujoco.mj_forward(self.model, self.data)
         gravity = self.data.qfrc_bias.copy()
         self.data.qvel[:] = velocity
+        self.model.opt.gravity[:] = true
         return np.array(gravity)
+
+
+def smooth_motion(names: list[str], start: np.ndarray, goal: np.ndarray, seconds: float) -> TrajectoryRequest:
+    """A minimum-jerk motion from rest to rest, with all derivatives, from now on."""
+    points = []
+    for s in np.linspace(0.0, 1.0, 40):
+        shape = 10 * s**3 - 15 * s**4 + 6 * s**5
+        speed = (30 * s**2 - 60 * s**3 + 30 * s**4) / seconds
+        change = (60 * s - 180 * s**2 + 120 * s**3) / seconds**2
+        reach = goal - start
+        points.append(Point(s * seconds, start + reach * shape, reach * speed, reach * change))
+    return TrajectoryRequest(names, points)

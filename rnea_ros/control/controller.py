@@ -34,6 +34,7 @@ from rnea_ros.model.robot import RobotModel
 Array = NDArray[np.float64]
 
 FRESH = 100_000_000  # ns: activation needs a state not older than this
+JUMPED = 5  # states in a row in which a position has jumped: it is there
 LONGEST_GOODBYE = 1000  # commands
 
 
@@ -81,6 +82,7 @@ class Controller:
         self._command = Command(self.drive.effort, 0, self.supervisor.text)
         self._seen_at = 0  # last time that this process ran
         self._arrival: int | None = None  # of the last state taken
+        self._jumps = 0  # states in a row in which a position had jumped
         self._said: set[str] = set()
         self._publishers: dict[str, list[str]] = {}
 
@@ -124,9 +126,10 @@ class Controller:
             passed = self.reader.read(names, position, velocity, effort, stamp)
         if passed is not None:
             self.monitor.pass_over(passed)
-            self._accept_new_encoder(passed.reason, arrival)
+            self._accept_new_encoder(passed.reason)
             return None
         self.monitor.taken()
+        self._jumps = 0
         self.timekeeper.accept(stamp, arrival)
         self._arrival = arrival
         self.blind = False
@@ -135,6 +138,7 @@ class Controller:
         if self.mode is Mode.IDLE:
             return None
         if verdict is Time.JUMPED:
+            self.drive.forget_times()
             self._happen(Event.TIME_JUMP, "the clock jumped: the arm is held where it is")
         if not self._is_ours(arrival):
             return Command(None, stamp, WAITING)
@@ -326,7 +330,9 @@ class Controller:
     def _watch(self, error: Array) -> None:
         monitor, in_law = self.monitor, self.drive.way is Way.LAW
         line = monitor.speed_fault(self.reader.velocity)
-        line = line or monitor.slow_states(self.timekeeper.rate, self.timekeeper.intervals)
+        delayed = monitor.delayed(self.timekeeper.age)
+        self.drive.delayed = delayed is not None
+        line = line or monitor.slow_states(self.timekeeper.rate, self.timekeeper.intervals) or delayed
         if line is None and in_law:
             line = monitor.tracking_fault(error)
             self.messages += [("warning", text) for text in monitor.tracking_warnings(error)]
@@ -382,14 +388,17 @@ class Controller:
         self._waited = not mine
         return mine
 
-    def _accept_new_encoder(self, reason: str, arrival: int) -> None:
+    def _accept_new_encoder(self, reason: str) -> None:
         """A position that has jumped and stays there is taken, in a fault."""
-        if reason != "position jump" or self._arrival is None:
+        self._jumps = self._jumps + 1 if reason == "position jump" else 0
+        last = self.monitor.last_passed_over
+        if self._jumps < JUMPED or last is None:
             return
-        if (arrival - self._arrival) * 1e-9 > 0.5 * self.settings["blind_fault"]:
-            last = self.monitor.last_passed_over
-            self.fault(f"{last.line if last else 'a position jumped'} and stays there; check the encoder, then ~/reset")
-            self.reader.reset()
+        self._jumps = 0
+        self.reader.reset()
+        if self.mode is Mode.FAULT:
+            self._perform(Action.BRAKE_SUPPORTED)
+        self.fault(f"{last.line} and stays there; check the encoder, then ~/reset")
 
     def _require_tracking(self, topic: str) -> None:
         nodes = self._publishers.get(topic, [])

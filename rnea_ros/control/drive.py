@@ -17,6 +17,7 @@ from rnea_ros.control.supervisor import Action
 Array = NDArray[np.float64]
 
 AT_REST = 0.05  # rad/s: slower than this, a braking arm is held
+WEAK = 0.1  # share of the braking damping that is left where states are old
 BRAKING_TIME = 300_000_000  # ns: after this a braking arm is held anyway
 
 
@@ -54,13 +55,14 @@ class Drive:
         self.gate = Gate(settings.effort_limit, settings.effort_rate, settings.period)
         self.way = Way.LAW
         self.releasing = False  # on the way to silence
+        self.delayed = False  # the states are older than the gains can stand: only weak damping is safe
         self.wrench: Array | None = None
         self.error = np.zeros((2, n))
         self.ahead = np.zeros((3, n))
         self.support, self.share = np.zeros(n), np.zeros(n)
         self.effort = np.zeros(n)  # the last command; written again in the next cycle
         self._commanded_at = 0  # when it was made
-        self._begun = 0  # stamp from which the feedback ramps up
+        self._begun: int | None = None  # stamp from which the feedback ramps up
         self._brake_since: int | None = None
         self._wrench_at = 0
         self.take(settings)
@@ -86,8 +88,8 @@ class Drive:
         """Before a command: what gravity asks for and how far the arm is from its reference."""
         self._carry()
         state = self.reference.state
-        np.subtract(state[0], self.reader.position, self.error[0])
-        np.subtract(state[1], self.reader.velocity, self.error[1])
+        np.subtract(state[0], self.reader.position, out=self.error[0])
+        np.subtract(state[1], self.reader.velocity, out=self.error[1])
 
     def command(self, stamp: int, now: int, tracking: bool) -> bool:
         """The command for the state of `stamp` into `effort`. False where it was not finite: the last one is kept."""
@@ -111,6 +113,10 @@ class Drive:
 
     def take_wrench(self, wrench: Array, now: int) -> None:
         self.wrench, self._wrench_at = wrench, now
+
+    def forget_times(self) -> None:
+        """The clock jumped: nothing that began before it ramps up, brakes or waits any more."""
+        self._begun, self._brake_since, self.wrench = None, None, None
 
     def released(self) -> bool:
         """Whether a release has come to its end: at rest first, then a ramp to zero, then True."""
@@ -184,7 +190,7 @@ class Drive:
         if self.way is Way.FLOAT:
             return self._pushed_back(self.laws.floating(q, qd, self.support), q, qd)
         if self.way is Way.BRAKE:
-            return self.laws.braking(q, qd, self.support)
+            return self.laws.braking(q, qd, self.support, WEAK if self.delayed else 1.0)
         return self.laws.supporting(q, self.support)
 
     def _gap(self, now: int) -> float:
@@ -209,11 +215,18 @@ class Drive:
 
     def _ramp(self, stamp: int) -> float:
         ramp = self.settings["enabling.ramp"]
-        return 1.0 if ramp <= 0.0 else float(np.clip((stamp - self._begun) * 1e-9 / ramp, 0.0, 1.0))
+        if ramp <= 0.0 or self._begun is None:
+            return 1.0
+        share = (stamp - self._begun) * 1e-9 / ramp
+        if share >= 1.0:
+            self._begun = None
+        return float(min(max(share, 0.0), 1.0))
 
     def _end_braking(self, stamp: int) -> None:
         if self._brake_since is None:
             self._brake_since = stamp
+        if self.delayed:
+            return
         if np.abs(self.reader.velocity).max() > AT_REST and stamp - self._brake_since < BRAKING_TIME:
             return
         if self.arm.carries_all:

@@ -36,24 +36,24 @@ class Gate:
     def bounded(self, support: Array, share: Array, desired: Array, out: Array) -> Array:
         """Step 1 alone, without memory: `desired` within the effort limits, into `out`."""
         total, low, high, rest, limit = self._total, self._low, self._high, self._rest, self.effort_limit
-        np.add(support, share, total)
-        np.subtract(limit, total, high)
-        np.maximum(high, 0.0, high)
-        np.add(limit, total, low)
-        np.negative(low, low)
-        np.minimum(low, 0.0, low)
-        np.subtract(desired, support, rest)
-        np.minimum(rest, high, out)
-        np.maximum(out, low, out)
+        np.add(support, share, out=total)
+        np.subtract(limit, total, out=high)
+        np.maximum(high, 0.0, out=high)
+        np.add(limit, total, out=low)
+        np.negative(low, out=low)
+        np.minimum(low, 0.0, out=low)
+        np.subtract(desired, support, out=rest)
+        np.minimum(rest, high, out=out)
+        np.maximum(out, low, out=out)
         np.not_equal(out, rest, out=self.clamped)
         out += support
-        np.subtract(limit, share, high)
-        np.maximum(high, 0.0, high)
-        np.add(limit, share, low)
-        np.negative(low, low)
-        np.minimum(low, 0.0, low)
-        np.minimum(out, high, out)
-        np.maximum(out, low, out)
+        np.subtract(limit, share, out=high)
+        np.maximum(high, 0.0, out=high)
+        np.add(limit, share, out=low)
+        np.negative(low, out=low)
+        np.minimum(low, 0.0, out=low)
+        np.minimum(out, high, out=out)
+        np.maximum(out, low, out=out)
         return out
 
     def apply(self, support: Array, share: Array, desired: Array, measured_period: float, out: Array) -> bool:
@@ -61,13 +61,13 @@ class Gate:
         self.bounded(support, share, desired, out)
         dt = min(max(measured_period, 0.0), self.nominal_period)
         step, high, low = self._step, self._high, self._low
-        np.multiply(self.rate_limit, dt, step)
-        np.add(self.previous, step, high)
-        np.subtract(self.previous, step, low)
+        np.multiply(self.rate_limit, dt, out=step)
+        np.add(self.previous, step, out=high)
+        np.subtract(self.previous, step, out=low)
         np.less(high, out, out=self.slowed)
         np.logical_or(self.slowed, np.less(out, low), out=self.slowed)
-        np.minimum(out, high, out)
-        np.maximum(out, low, out)
+        np.minimum(out, high, out=out)
+        np.maximum(out, low, out=out)
         if not np.isfinite(out).all():
             out[:] = self.previous
             return False

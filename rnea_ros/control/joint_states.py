@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 Values: TypeAlias = "Sequence[float] | Array"  # as messages have them
 
 TWO_PI = 2.0 * np.pi
-JUMP_FACTOR = 4.0  # times the speed limit: a faster step of a position is a jump of its encoder
+JUMP_FACTOR = 2.0  # times the speed limit: a faster step of a position is a jump of its encoder
 SPEED_WITHOUT_LIMIT = 10.0  # rad/s, where a description gives none
 
 
@@ -89,7 +89,7 @@ class JointStateReader:
         if len(position) != count:
             return PassedOver("short position", f"joint state: {len(position)} positions for {count} names")
         q = self._q
-        np.take(position, self._index, out=q)
+        np.take(np.asarray(position, dtype=np.float64), self._index, out=q)
         if not np.isfinite(q).all():
             return self._not_finite("position", q)
         qd = self._qd
@@ -109,7 +109,7 @@ class JointStateReader:
         self.position[:] = q
         self.velocity[:] = qd
         if self.needs_effort and len(effort) == count:
-            np.take(effort, self._index, out=self.effort)
+            np.take(np.asarray(effort, dtype=np.float64), self._index, out=self.effort)
         else:
             self.effort[:] = np.nan
         self.stamp = stamp
@@ -150,7 +150,7 @@ class JointStateReader:
             return None, False
         if len(velocity) != count:
             return PassedOver("short velocity", f"joint state: {len(velocity)} velocities for {count} names"), True
-        np.take(velocity, self._index, out=qd)
+        np.take(np.asarray(velocity, dtype=np.float64), self._index, out=qd)
         finite = np.isfinite(qd)
         if finite.all():
             return None, True

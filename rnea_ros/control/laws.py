@@ -124,8 +124,9 @@ class Laws:
     def floating(self, q: Array, qd: Array, support: Array) -> Array:
         return self._damped(self.float_damping, q, qd, support)
 
-    def braking(self, q: Array, qd: Array, support: Array) -> Array:
-        return self._damped(self.braking_damping, q, qd, support)
+    def braking(self, q: Array, qd: Array, support: Array, share: float = 1.0) -> Array:
+        """`share` of the braking damping."""
+        return self._damped(share * self.braking_damping, q, qd, support)
 
     def supporting(self, q: Array, support: Array) -> Array:
         """Gravity support alone."""
@@ -143,8 +144,8 @@ class Laws:
         np.clip(self.integral, -self.settings.integral_limit, self.settings.integral_limit, self.integral)
 
     def _damped(self, damping: Array, q: Array, qd: Array, support: Array) -> Array:
-        np.multiply(damping, qd, self.feedback)
-        np.negative(self.feedback, self.feedback)
+        np.multiply(damping, qd, out=self.feedback)
+        np.negative(self.feedback, out=self.feedback)
         self._record(None, q)
         return support + self.feedback
 
@@ -171,7 +172,7 @@ class Laws:
         settings, dynamics = self.settings, self.arm.dynamics
         assert settings.kp is not None and settings.kd is not None
         feedback = self.feedback
-        np.subtract(at[0], q, feedback)
+        np.subtract(at[0], q, out=feedback)
         feedback *= settings.kp
         feedback += settings.kd * (at[1] - qd)
         feedback += self.integral
@@ -204,6 +205,6 @@ class Laws:
         acceleration = settings.computed_kp * (at[0] - q) + settings.computed_kd * (at[1] - qd)
         acceleration *= scale
         wanted = self.arm.dynamics.torque(q, qd, ahead[2] + acceleration, wrench)
-        np.subtract(wanted, self.arm.dynamics.torque(q, qd, ahead[2], wrench), self.feedback)
+        np.subtract(wanted, self.arm.dynamics.torque(q, qd, ahead[2], wrench), out=self.feedback)
         self._record((q, qd, ahead[2]), q, friction=ahead[1])
         return np.asarray(wanted - share + self.friction_torque)

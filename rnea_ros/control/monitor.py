@@ -17,6 +17,7 @@ from rnea_ros.control.settings import Settings
 Array = NDArray[np.float64]
 
 SPEEDING = 3  # states in a row above the speed limit before it is a fault: one may be noise
+DELAYED = 5.0  # times the latency that the gains were checked for: older states are a fault
 SLOW_STATES = 20  # intervals before the rate is judged
 
 
@@ -52,7 +53,7 @@ class Monitor:
         self.passed_over_in_a_row = 0
 
     def speed_fault(self, velocity: Array) -> str | None:
-        speed = np.abs(velocity, self._work)
+        speed = np.abs(velocity, out=self._work)
         if not (speed > self.settings.velocity_fault).any():
             self._speeding = 0
             return None
@@ -66,7 +67,7 @@ class Monitor:
         )
 
     def tracking_fault(self, error: Array) -> str | None:
-        size = np.abs(error, self._work)
+        size = np.abs(error, out=self._work)
         bound = self.settings.tracking_fault
         if not (size > bound).any():
             return None
@@ -78,7 +79,7 @@ class Monitor:
 
     def tracking_warnings(self, error: Array) -> list[str]:
         """One line for each joint that begins to lag; it is named again only after it was within the bound."""
-        size = np.abs(error, self._work)
+        size = np.abs(error, out=self._work)
         bound = self.settings.tracking_warning
         if not self.warned_of and not (size > bound).any():
             return []
@@ -101,8 +102,18 @@ class Monitor:
             "(remap joint_states), or raise the broadcaster's rate"
         )
 
+    def delayed(self, age: float) -> str | None:
+        """Why states of this smoothed age, s, are too old for the gains, None where they are not."""
+        bound = DELAYED * self.settings.latency
+        if age <= bound:
+            return None
+        return (
+           
+           
+        f"joint states are {age * 1e3:.3g} ms old when they arrive, above {bound * 1e3:.3g} ms: the loop would diverge; " "shorten the way, or set 'latency' and lower the gains" )
+
     def contact(self, external: Array) -> str | None:
-        size = np.abs(external, self._work)
+        size = np.abs(external, out=self._work)
         bound = self.settings.contact_threshold
         if not (size > bound).any():
             return None

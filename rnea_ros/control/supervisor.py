@@ -86,7 +86,7 @@ TABLE: tuple[Transition, ...] = (
     Transition((Mode.HOLD, Mode.FLOAT), Event.CANCEL, Mode.HOLD, Action.CONTINUE),
     Transition((Mode.TRACKING,), Event.DONE, Mode.HOLD, Action.REST),
     Transition((Mode.TRACKING,), Event.STALE, Mode.HOLD, Action.BRAKE_REFERENCE),
-    Transition(MOVABLE, Event.TIME_JUMP, Mode.HOLD, Action.BEGIN),
+    Transition(MOVABLE, Event.TIME_JUMP, Mode.HOLD, Action.BRAKE_ARM),
     Transition((Mode.FAULT,), Event.TIME_JUMP, Mode.FAULT, Action.BRAKE_SUPPORTED),
     Transition(MOVABLE, Event.HANDED_BACK, Mode.HOLD, Action.BRAKE_ARM),
     Transition((Mode.FAULT,), Event.HANDED_BACK, Mode.FAULT, Action.BRAKE_SUPPORTED),

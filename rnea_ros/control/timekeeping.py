@@ -25,7 +25,7 @@ class Timekeeper:
     last_arrival: int | None = None
     period: float = 0.0  # s, smoothed interval of the stamps
     jitter: float = 0.0  # s, smoothed deviation of the interval from it
-    age: float = 0.0  # s, of the last state at its arrival
+    age: float = 0.0  # s, smoothed age of the states at their arrival
     intervals: int = 0  # measured since the last beginning
 
     def judge(self, stamp: int, arrival: int) -> tuple[Time, PassedOver | None]:
@@ -66,7 +66,7 @@ class Timekeeper:
             self.jitter += 0.05 * (abs(interval - self.period) - self.jitter)
             self.period += 0.05 * (interval - self.period)
             self.intervals += 1
-        self.age = (arrival - stamp) * 1e-9
+        self.age += 0.05 * ((arrival - stamp) * 1e-9 - self.age)
         self.last_stamp, self.last_arrival = stamp, arrival
         return interval
 

@@ -51,7 +51,7 @@ class Turn:
 
     def alive(self, now: int) -> bool:
         """Whether a watchdog would take over at `now`."""
-        return self._heard_at is not None and now - self._heard_at < ALIVE and self._status is not Status.RELEASED
+        return self._heard_at is not None and abs(now - self._heard_at) < ALIVE and self._status is not Status.RELEASED
 
     def begin(self, now: int) -> bool:
         """At activation: whether the arm is ours. What was before does not count as sleep."""
@@ -65,7 +65,7 @@ class Turn:
         slept = ran_at is not None and now - ran_at > self._patience
         if slept and ran_at is not None and self.alive(ran_at):
             self.waiting, self._since = True, now
-        elif self.waiting and now - self._since > UNHEARD:
+        elif self.waiting and abs(now - self._since) > UNHEARD:
             self.waiting = False
         return not self.waiting
 

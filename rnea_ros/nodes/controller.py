@@ -16,6 +16,7 @@ import numpy as np
 import rclpy
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
 from rcl_interfaces.msg import SetParametersResult
+from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
@@ -28,6 +29,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_ros.control.controller import Command, Controller
 from rnea_ros.control.errors import ParameterError, Refusal
+from rnea_ros.control.handover import GOODBYE, LEFT
 from rnea_ros.control.parameters import BY_NAME, PARAMETERS
 from rnea_ros.control.settings import coerced
 from rnea_ros.control.supervisor import Event, Mode
@@ -38,6 +40,7 @@ from rnea_ros.nodes.declaration import declare
 from rnea_ros.nodes.executor import make_executor
 from rnea_ros.nodes.realtime import become_real_time, freeze_garbage
 from rnea_ros.nodes.reports import Reports, write_history
+from rnea_ros.nodes.transport import leave_out_shared_memory
 from rnea_ros.nodes.wire import JointStateDecoder, WireError, encode_array, encode_header
 from rnea_ros.share import description_source
 
@@ -118,6 +121,12 @@ class ControllerNode(LifecycleNode):
             self._commands.publish(encode_array(command.effort))
         self._heartbeat.publish(encode_header(command.stamp, command.mode))
 
+    def _leave(self, word: str) -> None:
+        """The last heartbeat, for the watchdog."""
+        if not self._dry_run:
+            assert self.core is not None
+            self._heartbeat.publish(encode_header(self.core.reader.stamp or 0, word))
+
     def _after_cycle(self, now: int, commanded: bool = True) -> None:
         core, reports = self.core, self._reports
         assert core is not None and reports is not None
@@ -125,6 +134,8 @@ class ControllerNode(LifecycleNode):
             self._publish_mode(core.supervisor.text)
             if core.supervisor.mode is Mode.FAULT:
                 self._fault_at = now
+            elif core.supervisor.mode is Mode.IDLE and self._active:  # released: nobody has to carry the arm
+                self._leave(LEFT)
         if core.messages:
             self._log(core.take_messages())
         if commanded:
@@ -252,12 +263,12 @@ class ControllerNode(LifecycleNode):
                 raise Refusal(
                     f"activate: {', '.join(others)} already publishes on effort_controller/commands; stop it first"
                 )
+            freeze_garbage()  # here, because it takes long enough for the watchdog to step in once we command
             command = core.activate(self._now())
         except Refusal as refusal:
             self.failed = str(refusal)
             return TransitionCallbackReturn.FAILURE
         self._send(command)  # before the activation completes: no moment without support
-        freeze_garbage()
         self._active = True
         self._after_cycle(self._now())
         return super().on_activate(state)
@@ -270,7 +281,8 @@ class ControllerNode(LifecycleNode):
             self._send(command)
             time.sleep(core.settings.period)  # the ramp runs in time; nothing else is due any more
         if not self._dry_run:
-            self._heartbeat.publish(encode_header(core.reader.stamp or 0, "goodbye"))
+            self._leave(LEFT if core.arm.carries_all else GOODBYE)
+            self._heartbeat.wait_for_all_acked(Duration(seconds=0.1))  # this process may end next
         if not core.arm.carries_all and not self._dry_run and not core.turn.alive(self._now()):
             self.get_logger().error(
                 "UNSUPPORTED: no watchdog takes over, the joints keep the last torque for ever; apply brakes"
@@ -458,6 +470,7 @@ def _plain(value: Any) -> Any:
 
 
 def main() -> None:
+    leave_out_shared_memory()
     rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
     asked: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
