@@ -20,6 +20,8 @@ from rnea_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
 
+_empty = np.empty  # a name of its own, since `torque` is called a thousand times a second
+
 
 class InverseDynamics:
     """Dynamics of one robot with settable gravity and payload.
@@ -41,6 +43,7 @@ class InverseDynamics:
         if backend not in get_args(Backend):
             raise DynamicsError(f"unknown backend {backend!r}; use one of {', '.join(get_args(Backend))}")
         self._robot = robot
+        self._n = robot.n
         self._layout = Layout(robot.n)
         self._kernel, self._system = make_kernel(robot, backend)
         self._inputs = np.zeros(self._layout.size)
@@ -120,8 +123,16 @@ class InverseDynamics:
         origin of and expressed in the tip frame: τ = RNEA − J_bᵀ w. out: a float64 array for the result, which is
         returned.
         """
-        if wrench is None and (taken := self._taken_as_is(q, qd, qdd, out)) is not None:
-            return taken
+        if wrench is None:
+            try:
+                torque = _empty(self._n) if out is None else out
+                if self._kernel.single(q, qd, qdd, self._inputs, torque):
+                    return torque
+            except (AttributeError, TypeError, ValueError):
+                pass
+            # Many states, or not arrays as the kernel wants them: the checks tell which
+            if out is None and (batch := self._batch_as_it_is(q, qd, qdd)) is not None:
+                return batch
         q, qd, qdd = validation.joint_arrays(self._robot.joint_names, q=q, qd=qd, qdd=qdd)
         if wrench is None:
             return self._run(q, qd, qdd, self._inputs, out)
@@ -135,7 +146,7 @@ class InverseDynamics:
     def gravity_torque(self, q: Any, out: Array | None = None) -> Array:
         """g(q): torque that holds the robot and its payload still against gravity, and nothing else. (n,) or (N, n)"""
         try:
-            torque = np.empty(self._robot.n) if out is None else out
+            torque = _empty(self._n) if out is None else out
             if self._kernel.gravity(q, self._inputs, torque):
                 return torque
         except (AttributeError, TypeError, ValueError):  # not arrays as the kernel wants them: the checks say why
@@ -248,17 +259,13 @@ class InverseDynamics:
 
     # Shared
 
-    def _taken_as_is(self, q: Any, qd: Any, qdd: Any, out: Any) -> Array | None:
-        """The torque where the kernel takes the arrays as they stand and finds nothing wrong with them; else None."""
-        kernel, n = self._kernel, self._robot.n
+    def _batch_as_it_is(self, q: Any, qd: Any, qdd: Any) -> Array | None:
+        """Torque of (N, n) states where the kernel itself tests everything about them, and finds nothing wrong."""
         try:
-            if q.ndim == 1:
-                torque: Array = np.empty(n) if out is None else out
-                return torque if kernel.single(q, qd, qdd, self._inputs, torque) else None
-            if out is None and kernel.tests_finite and q.shape == qd.shape == qdd.shape == (len(q), n):
-                torque = np.empty(q.shape)
-                return torque if kernel.batch(q, qd, qdd, self._inputs, torque) else None
-        except (AttributeError, TypeError, ValueError):  # not arrays as the kernel wants them: the checks say why
+            if self._kernel.tests_finite and q.shape == qd.shape == qdd.shape == (len(q), self._n):
+                torque: Array = _empty(q.shape)
+                return torque if self._kernel.batch(q, qd, qdd, self._inputs, torque) else None
+        except (AttributeError, TypeError, ValueError):
             pass
         return None
 

@@ -6,21 +6,26 @@ Importing this module imports Numba, which takes a fifth of a second: it is impo
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
 import pickle
 import platform
 from collections.abc import Callable
-from functools import cached_property
+from contextlib import AbstractContextManager
+from functools import cached_property, lru_cache
 from typing import Any
 
 import llvmlite
 import numba
 import numpy as np
 from numba.core import serialize
+from numba.core.ccallback import CFunc
 from numba.core.compiler import CompileResult
 
+from rnea_ros.dynamics import native_call
 from rnea_ros.dynamics.cache import KernelCache
 from rnea_ros.dynamics.expression import Program
+from rnea_ros.dynamics.links import Layout
 from rnea_ros.dynamics.numba_source import batch_source, sign_source, sine_cosine_source, single_source
 
 ROW = numba.float64[::1]
@@ -31,7 +36,7 @@ OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
 
 class NumbaKernel:
-    """Compiled code of one robot. Each function returns False where it refuses the input, and raises for other types.
+    """Compiled code of one robot. Its functions return False where they refuse the input, or raise for other types.
 
     The arrays of `single` and `gravity` are (n,), those of `batch` (N, n), all float64 and C-contiguous.
     """
@@ -42,52 +47,82 @@ class NumbaKernel:
     def __init__(self, n: int, rigid: Program, drive: Program, gravity: Program) -> None:
         self._n = n
         self._rigid, self._drive, self._gravity = rigid, drive, gravity
-        self._cache = KernelCache()
+        self._kept: list[native_call.Builtin] = []
 
     @cached_property
     def single(self) -> Callable[..., bool]:
         """single(q, v, a, inputs, out): torque of one state."""
-        source = single_source("kernel", "qva", self._n, [self._rigid, self._drive])
-        return self._compiled(source, numba.boolean(ROW, ROW, ROW, ROW, ROW), allocates=False)
+        return self._of_one_state("qva", [self._rigid, self._drive])
 
     @cached_property
     def gravity(self) -> Callable[..., bool]:
         """gravity(q, inputs, out): torque that holds one state."""
-        source = single_source("kernel", "q", self._n, [self._gravity])
-        return self._compiled(source, numba.boolean(ROW, ROW, ROW), allocates=False)
+        return self._of_one_state("q", [self._gravity])
 
     @cached_property
     def batch(self) -> Callable[..., bool]:
         """batch(q, v, a, inputs, out): torque of N states."""
         source = batch_source("kernel", self._n, self._rigid, self._drive)
-        return self._compiled(source, numba.boolean(TABLE, TABLE, TABLE, ROW, TABLE), allocates=True)
+        return compiled_dispatcher(source, numba.boolean(TABLE, TABLE, TABLE, ROW, TABLE))
 
-    def _compiled(self, source: str, signature: Any, allocates: bool) -> Callable[..., bool]:
-        """allocates: whether the code makes arrays. If not it is called without Numba's memory management, which would
-        cost more than half of a call."""
-        text = sine_cosine_source() + sign_source() + source
-        # Numba imports the module of a function that it loads
-        names: dict[str, Any] = {"__name__": __name__, "math": math, "np": np, "tanh": math.tanh}
-        exec(compile(text, "<specialised dynamics>", "exec"), names)  # noqa: S102 - text made by numba_source.py
-        for helper in ("sine_cosine", "sign"):
-            names[helper] = numba.njit(**OPTIONS)(names[helper])
-        options = OPTIONS if allocates else OPTIONS | {"_nrt": False}
-        dispatcher = numba.njit(**options)(names["kernel"])
-        dispatcher._cache = _Stored(self._cache, text + repr(options), dispatcher)
-        with self._cache.lock():
-            dispatcher.compile(signature)
-        dispatcher.disable_compile()
-        return dispatcher
+    def _of_one_state(self, letters: str, programs: list[Program]) -> Callable[..., bool]:
+        if not native_call.supported():
+            source = single_source("kernel", letters, self._n, programs)
+            return compiled_dispatcher(source, numba.boolean(*([ROW] * (len(letters) + 2))))
+        lengths = {**dict.fromkeys(letters, self._n), "p": Layout(self._n).size, "out": self._n}
+        source = single_source("kernel", letters, self._n, programs, native_call.builtin_head(lengths))
+        builtin = native_call.Builtin(compiled_function(source))
+        self._kept.append(builtin)
+        return builtin.function
+
+
+@lru_cache(maxsize=64)
+def compiled_dispatcher(source: str, signature: Any) -> Callable[..., bool]:
+    """`kernel` of this text as a Numba function for arrays."""
+    dispatcher = numba.njit(**OPTIONS)(_python_function(source))
+    dispatcher._cache = stored = _Stored(source, dispatcher.targetctx)
+    with stored.lock():
+        dispatcher.compile(signature)
+    dispatcher.disable_compile()
+    return dispatcher
+
+
+@lru_cache(maxsize=64)
+def compiled_function(source: str) -> Any:
+    """`kernel(self, arguments, count)` of this text as a C function."""
+    word = numba.types.intp
+    compiled: Any = CFunc(_python_function(source), ((word, word, word), word), locals={}, options=OPTIONS)
+    compiled._cache = stored = _Stored(source, compiled._targetdescr.target_context)
+    with stored.lock():
+        compiled.compile()
+    return compiled
+
+
+def _python_function(source: str) -> Any:
+    names: dict[str, Any] = {name: getattr(native_call, name) for name in ("word", "data", "floats", "answer")}
+    # Numba imports the module of a function that it loads
+    names |= {"__name__": __name__, "math": math, "np": np, "tanh": math.tanh}
+    exec(compile(_HELPERS + source, "<specialised dynamics>", "exec"), names)  # noqa: S102 - text made by numba_source
+    for helper in ("sine_cosine", "sign"):
+        names[helper] = numba.njit(**OPTIONS)(names[helper])
+    return names["kernel"]
+
+
+_HELPERS = sine_cosine_source() + sign_source()
 
 
 class _Stored:
-    """What a Numba dispatcher asks before it compiles, and tells afterwards (numba.core.caching.Cache)."""
+    """What Numba asks before it compiles, and tells afterwards (numba.core.caching.Cache)."""
 
-    def __init__(self, cache: KernelCache, text: str, dispatcher: Any) -> None:
-        self._cache = cache
-        processor = dispatcher.targetctx.codegen().magic_tuple()  # triple, name and features
+    def __init__(self, source: str, target_context: Any) -> None:
+        self._cache = KernelCache()
+        processor = target_context.codegen().magic_tuple()  # triple, name and features
         versions = (numba.__version__, llvmlite.__version__, platform.python_version(), np.__version__)
-        self._key = hashlib.sha256(repr((text, processor, versions)).encode()).hexdigest()
+        text = _HELPERS + inspect.getsource(native_call) + source
+        self._key = hashlib.sha256(repr((text, OPTIONS, processor, versions)).encode()).hexdigest()
+
+    def lock(self) -> AbstractContextManager[None]:
+        return self._cache.lock()
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         payload = self._cache.load(self._key)

@@ -32,6 +32,16 @@ class _Turn:
     inputs: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Head:
+    """How a kernel is called: its arguments, the lines that make arrays of them, and what it returns."""
+
+    arguments: str
+    lines: Sequence[str]
+    done: str
+    refused: str
+
+
 def _horner(coefficients: Sequence[float]) -> str:
     text = repr(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
@@ -70,15 +80,20 @@ def sign_source() -> str:
     return function("sign(v)", ["return (1.0 if v > 0.0 else 0.0) - (1.0 if v < 0.0 else 0.0)"])
 
 
-def single_source(name: str, letters: str, n: int, programs: Sequence[Program]) -> str:
-    """`name(q, v, a, p, out) -> bool`: one state, arrays (n,) in, the programs' sum into `out`; False where refused."""
+def single_source(name: str, letters: str, n: int, programs: Sequence[Program], head: Head | None = None) -> str:
+    """`name(q, v, a, p, out) -> bool`: one state, arrays (n,) in, the programs' sum into `out`; False where refused.
+
+    head: another way for the arguments to come and the answer to go than as arrays and a truth value.
+    """
     given, turns = _turns(programs[0])
     printers = [Printer(program, prefix, given) for program, prefix in zip(programs, "td", strict=False)]
-    lengths = " and ".join(f"{array}.size == {n}" for array in (*letters, "out"))
+    if head is None:
+        lengths = " and ".join(f"{array}.size == {n}" for array in (*letters, "out"))
+        refusal = [f"if not ({lengths}):", "    return False"]
+        head = Head(f"{', '.join(letters)}, p, out", refusal, "return True", "return False")
     values = [f"{letter}{i}" for letter in letters for i in range(n)]
-    body = [f"if not ({lengths}):", "    return False"]
-    body += [f"{value} = {value[0]}[{value[1:]}]" for value in values]
-    body += [f"if not ({_doubt(values)} == 0.0):", "    return False"]
+    body = [*head.lines, *(f"{value} = {value[0]}[{value[1:]}]" for value in values)]
+    body += [f"if not ({_doubt(values)} == 0.0):", f"    {head.refused}"]
     body += [f"{value} = p[{value[1:]}]" for value in used(programs, "p")]
     for turn in turns:
         body += [
@@ -92,8 +107,7 @@ def single_source(name: str, letters: str, n: int, programs: Sequence[Program]) 
         body += printer.lines
     for i, shares in enumerate(zip(*(printer.results for printer in printers), strict=True)):
         body.append(f"out[{i}] = {total(shares)}")
-    body.append("return True")
-    return function(f"{name}({', '.join(letters)}, p, out)", body)
+    return function(f"{name}({head.arguments})", [*body, head.done])
 
 
 def batch_source(name: str, n: int, rigid: Program, drive: Program) -> str:

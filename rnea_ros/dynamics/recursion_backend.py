@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rnea_ros.dynamics.links import Layout, LinkSystem, joint_friction, rigid_body_torque
-from rnea_ros.dynamics.newton_euler import Functions
+from rnea_ros.dynamics.newton_euler import Functions, Scalar
 
 Array = NDArray[np.float64]
 
@@ -36,7 +37,9 @@ class RecursionKernel:
 
     def single(self, q: Array, v: Array, a: Array, inputs: Array, out: Array) -> bool:
         """Torque of one state, arrays (n,)."""
-        if not all(x.shape == (self._system.n,) and np.isfinite(x).all() for x in (q, v, a)) or out.shape != q.shape:
+        if not all(x.shape == (self._system.n,) and x.dtype == np.float64 for x in (q, v, a, out)):
+            return False
+        if not np.isfinite([q, v, a]).all():
             return False
         out[:] = self._run([q.tolist(), v.tolist(), a.tolist()], inputs, FLOATS, math.tanh, sign)
         return True
@@ -58,7 +61,14 @@ class RecursionKernel:
                 out[rows, joint] = torque
         return True
 
-    def _run(self, state, inputs, functions, tanh, sign_of):
+    def _run(
+        self,
+        state: Sequence[Sequence[Scalar]],
+        inputs: Array,
+        functions: Functions,
+        tanh: Callable[[Scalar], Scalar],
+        sign_of: Callable[[Scalar], Scalar],
+    ) -> list[Scalar]:
         layout, (q, qd, qdd) = self._layout, state
         torques = rigid_body_torque(
             self._system,
