@@ -17,9 +17,9 @@ from rnea_ros.model.robot import RobotModel
 
 Backend = Literal["auto", "numba", "python", "recursion"]
 
-# Compilation by Numba grows with the code: beyond this many operations (some 30 joints) the straight-line code runs as
-# plain Python, and beyond this many bodies nothing is specialised at all
-NUMBA_OPERATIONS = 3500
+# Numba takes 1.3 ms an operation to compile: beyond this many (about 20 joints with axes and frames at random, 30 with
+# axes along x, y or z) the straight-line code runs as plain Python, and beyond this many bodies nothing is specialised
+NUMBA_OPERATIONS = 3000
 SPECIALISED_BODIES = 200
 
 

@@ -27,12 +27,16 @@ from rnea_ros.dynamics.cache import KernelCache
 from rnea_ros.dynamics.expression import Program
 from rnea_ros.dynamics.links import Layout
 from rnea_ros.dynamics.numba_source import batch_source, sign_source, sine_cosine_source, single_source
+from rnea_ros.dynamics.python_backend import PythonKernel
 
 ROW = numba.float64[::1]
 TABLE = numba.float64[:, ::1]
 
 # Fused multiply-add alone: no flag that assumes finite numbers, since the kernels test for them
 OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
+
+# LLVM takes about 2 ms an operation for the batch (20 s for 40 joints), half as long for one state
+BATCH_OPERATIONS = 1800
 
 
 class NumbaKernel:
@@ -42,11 +46,12 @@ class NumbaKernel:
     """
 
     name = "numba"
-    tests_finite = True
 
     def __init__(self, n: int, rigid: Program, drive: Program, gravity: Program) -> None:
         self._n = n
         self._rigid, self._drive, self._gravity = rigid, drive, gravity
+        self._arrays = PythonKernel(n, rigid, drive, gravity) if rigid.operations > BATCH_OPERATIONS else None
+        self.tests_finite = self._arrays is None
         self._kept: list[native_call.Builtin] = []
 
     @cached_property
@@ -61,7 +66,9 @@ class NumbaKernel:
 
     @cached_property
     def batch(self) -> Callable[..., bool]:
-        """batch(q, v, a, inputs, out): torque of N states."""
+        """batch(q, v, a, inputs, out): torque of N states; over NumPy arrays where compiling would take too long."""
+        if self._arrays is not None:
+            return self._arrays.batch
         source = batch_source("kernel", self._n, self._rigid, self._drive)
         return compiled_dispatcher(source, numba.boolean(TABLE, TABLE, TABLE, ROW, TABLE))
 
