@@ -162,8 +162,8 @@ def not_finite(arm: VirtualArm) -> None:
 
 @dataclass(frozen=True)
 class Row:
-    """A fault with its bounds: stray in rad and end mode, for hold, float and tracking. A faulted arm stays in fault, and
-    strays no further than a held one."""
+    """A fault with its bounds: stray in rad and end mode, for hold, float and tracking. A faulted arm stays in fault,
+    and strays no further than a held one."""
 
     name: str
     cause: Callable[[VirtualArm], None]

@@ -53,7 +53,7 @@ def advance(target: Reference, stamp: int) -> np.ndarray:
 
 def test_orders_follow_from_what_is_given() -> None:
     line = spline_through(waypoints(Point(0.0, (0, 0)), Point(1.0, (1, 2))), 0, None, SLOW)
-    np.testing.assert_allclose(state(line, 0.25), [[0.25, 0.5], [1, 2], [0, 0]], atol=1e-12)
+    np.testing.assert_allclose(state(line, 0.25), np.array([[0.25, 0.5], [1.0, 2.0], [0.0, 0.0]]), atol=1e-12)
     smooth = spline_through(waypoints(Point(0.0, (0, 0), (0, 0)), Point(1.0, (1, 2), (0, 0))), 0, None, SLOW)
     np.testing.assert_allclose(state(smooth, 0.25)[0], np.array([1, 2]) * (3 * 0.25**2 - 2 * 0.25**3), atol=1e-12)
     zero = (0, 0)
@@ -73,15 +73,15 @@ def test_quintic_splines_meet_their_points_and_are_continuous(points: list, span
     )
     for t, (p, v, a) in list(zip(times, points, strict=False))[:-1]:
         size = max(1.0, float(np.abs(spline.coefficients).max()))
-        np.testing.assert_allclose(state(spline, t), [p, v, a], atol=1e-7 * size)
-        np.testing.assert_allclose(state(spline, max(t - 1e-9, 0.0)), [p, v, a], atol=1e-6 * size)
+        np.testing.assert_allclose(state(spline, t), np.array([p, v, a]), atol=1e-7 * size)
+        np.testing.assert_allclose(state(spline, max(t - 1e-9, 0.0)), np.array([p, v, a]), atol=1e-6 * size)
 
 
 @given(pairs, pairs, pairs)
 def test_braking_is_continuous_and_ends_at_rest(q: tuple, v: tuple, a: tuple) -> None:
     spline = braking(np.array([q, v, a]), SECOND, SLOW)
     np.testing.assert_allclose(state(spline, 0.0), [q, v, a], atol=1e-9)
-    np.testing.assert_allclose(state(spline, spline.duration - 1e-9)[1:], 0.0, atol=1e-5)
+    np.testing.assert_allclose(state(spline, spline.duration - 1e-9)[1:], 0.0, atol=1e-4)
     np.testing.assert_array_equal(state(spline, spline.duration + 1.0)[1:], 0.0)
 
 

@@ -116,9 +116,10 @@ class Controller:
         stamp: int,
         arrival: int,
     ) -> Command | None:
-        """A joint state. Returns the command to publish; None where the message is passed over, or in mode idle."""
+        """A joint state. Returns the command to publish; None in mode idle, and where the message is passed over and
+        the arm is not blind yet."""
         stamp = stamp or arrival
-        self._seen_at = arrival
+        self._pass_time(arrival)
         verdict, passed = self.timekeeper.judge(stamp, arrival)
         if verdict is Time.JUMPED:
             self.reader.reset()
@@ -127,7 +128,7 @@ class Controller:
         if passed is not None:
             self.monitor.pass_over(passed)
             self._accept_new_encoder(passed.reason)
-            return None
+            return self.tick(arrival)
         self.monitor.taken()
         self._jumps = 0
         self.timekeeper.accept(stamp, arrival)
@@ -146,13 +147,10 @@ class Controller:
 
     def tick(self, now: int) -> Command | None:
         """Time has passed, whether or not states arrived. Returns a command where the arm is blind."""
-        gone_on = 0 <= now - self._seen_at <= self.settings["blind_fault"] * 1e9
-        self._seen_at = now
+        self._pass_time(now)
         if self.mode is Mode.IDLE or self._arrival is None:
             return None
         mine = self._is_ours(now)
-        if not gone_on:  # the clock jumped, or this process slept: the states of before say nothing
-            self._arrival = now
         silent = (now - self._arrival) * 1e-9
         if silent < self.settings.state_timeout:
             return None
@@ -373,6 +371,13 @@ class Controller:
         """A motion was taken."""
         self.supervisor.handle(Event.TRAJECTORY)
         self.drive.follow()
+
+    def _pass_time(self, now: int) -> None:
+        """After a jump of the clock, or a sleep of this process, the time since the last state says nothing."""
+        gone_on = 0 <= now - self._seen_at <= self.settings["blind_fault"] * 1e9
+        self._seen_at = now
+        if not gone_on and self._arrival is not None and self.mode is not Mode.IDLE:
+            self._arrival = now
 
     def _is_ours(self, now: int) -> bool:
         """Whether the arm is ours. It is taken back as at an activation, from the last command that the joints saw."""

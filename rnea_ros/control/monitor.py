@@ -108,9 +108,9 @@ class Monitor:
         if age <= bound:
             return None
         return (
-           
-           
-        f"joint states are {age * 1e3:.3g} ms old when they arrive, above {bound * 1e3:.3g} ms: the loop would diverge; " "shorten the way, or set 'latency' and lower the gains" )
+            f"joint states are {age * 1e3:.3g} ms old when they arrive, above {bound * 1e3:.3g} ms: the loop would "
+            "diverge; shorten their way, or set 'latency' and lower the gains"
+        )
 
     def contact(self, external: Array) -> str | None:
         size = np.abs(external, out=self._work)

@@ -35,9 +35,9 @@ class Point:
     """A way point as it was asked for: `time` from the trajectory's start, s; arrays in the order of the request."""
 
     time: float
-    positions: Sequence[float]
-    velocities: Sequence[float] = ()
-    accelerations: Sequence[float] = ()
+    positions: Sequence[float] | Array
+    velocities: Sequence[float] | Array = ()
+    accelerations: Sequence[float] | Array = ()
 
 
 @dataclass(frozen=True)

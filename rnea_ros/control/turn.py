@@ -13,13 +13,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rnea_ros.control.handover import Status, patience
+from rnea_ros.control.handover import PATIENCE, Status, patience
 
 Array = NDArray[np.float64]
 
 ALIVE = 500_000_000  # ns: a watchdog that was heard this recently is alive
 UNHEARD = 200_000_000  # ns of waiting without a word after which there is no watchdog
-PATIENCE = 0.02  # s, the default of the watchdog's detection time; one that waits longer loses nothing by it
 
 
 class Turn:
