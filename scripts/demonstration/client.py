@@ -50,7 +50,7 @@ class Client:
         self.mode = ""
         self._next_check = 0.0
         self._states: list[bytes] = []
-        self._heartbeats: list[tuple[int, int]] = []  # stamp of the state, and when the heartbeat came, ns
+        self._heartbeats: list[tuple[int, int, str]] = []  # stamp of the state, when the heartbeat came, ns; mode
         self._terms: dict[str, list[bytes]] = {name: [] for name in TERMS}
         subscribe, controller = self.node.create_subscription, "rnea_controller"
         subscribe(JointState, "joint_states", _recorder(self._states), RECORD, raw=True)
@@ -129,7 +129,8 @@ class Client:
         while not condition():
             self._serve(0.02)
             if time.monotonic() > end:
-                raise Failure(f"waited {timeout:g} s for {what}; mode {self.mode or 'unknown'}")
+                said = "\n".join(f"{child.name}:\n{child.last_words()}" for child in self._children)
+                raise Failure(f"waited {timeout:g} s for {what}; mode {self.mode or 'unknown'}\n{said}")
 
     def spin_for(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -150,8 +151,9 @@ class Client:
     def state(self) -> tuple[Array, Array]:
         """The last measured positions (n,) rad and velocities (n,) rad/s."""
         last = self._states[-1:]
-        position, velocity = (_samples(last, self.joints, 0, FOREVER, field)[1][0] for field in ("position", "velocity"))
-        return position, velocity
+        _, position = _samples(last, self.joints, 0, FOREVER, "position")
+        _, velocity = _samples(last, self.joints, 0, FOREVER, "velocity")
+        return position[0], velocity[0]
 
     def recent(self, count: int) -> Array:
         """The last `count` measured positions (count, n) rad, or fewer where there are not so many."""
@@ -172,12 +174,17 @@ class Client:
 
     def commands(self, begin: int, end: int) -> tuple[Array, Array]:
         """When the heartbeat of each command came (N,) ns, and how old the state behind it was then (N,) s."""
-        rows = [row for row in self._heartbeats if begin <= row[1] < end]
+        rows = [row[:2] for row in self._heartbeats if begin <= row[1] < end]
         stamps, came = np.array(rows, dtype=np.int64).reshape(-1, 2).T
         return came, (came - stamps) / SECOND
 
+    def tracked(self, begin: int, end: int) -> bool:
+        """Whether every command for the states from `begin` to `end` was one that follows a trajectory."""
+        return all(mode == "tracking" for stamp, _, mode in self._heartbeats if begin <= stamp < end)
+
     def _on_heartbeat(self, data: bytes) -> None:
-        self._heartbeats.append((decode_header(data)[0], time.time_ns()))
+        stamp, mode = decode_header(data)
+        self._heartbeats.append((stamp, time.time_ns(), mode))
 
     def _on_mode(self, message: String) -> None:
         self.mode = message.data

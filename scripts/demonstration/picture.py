@@ -43,7 +43,7 @@ def _floating(axis: Axes, run: Run, joints: Sequence[str]) -> None:
     axis.axvspan(*run.push_time, color="tab:red", alpha=0.25, lw=0, label="push")
     axis.axvline(run.settled_time, color="grey", lw=0.8, ls="--", label="at rest")
     axis.set(title="Floating: stays, is pushed, stays where it was left", xlabel="time [s]", ylabel="way [mrad]")
-    axis.legend(fontsize=7, ncols=3, loc="best")
+    axis.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axis.grid(alpha=0.3)
     axis.margins(x=0.0)
 
@@ -54,7 +54,7 @@ def _errors(axis: Axes, run: Run) -> None:
         axis.semilogy(times, np.max(np.abs(error), axis=1) * 1e3, lw=1.0, label=name)
     axis.axhline(1.0, color="black", lw=0.8, ls=":", label="1 mrad")
     axis.set(title="Pick-and-place at the same gains: error of the worst joint", ylabel="error [mrad]")
-    axis.legend(fontsize=8, ncols=4, loc="upper center")
+    axis.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axis.grid(alpha=0.3)
     axis.margins(x=0.0)
 
@@ -65,6 +65,6 @@ def _torques(axis: Axes, run: Run, joint: int, name: str) -> None:
         offset = run.errors["full"][0][0]
         axis.plot(times + offset, torque[:, joint], color=colour, lw=width, label=term)
     axis.set(title=f"Torque of {name} by term, full feed-forward", ylabel="torque [Nm]")
-    axis.legend(fontsize=8, ncols=5, loc="best")
+    axis.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axis.grid(alpha=0.3)
     axis.margins(x=0.0)

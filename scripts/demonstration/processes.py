@@ -36,7 +36,7 @@ class Child:
     def check(self) -> None:
         """Raises Failure, with its last words, where it has ended."""
         if (code := self._process.poll()) is not None:
-            raise Failure(f"{self.name} ended with exit code {code}; its last lines ({self._log}):\n{self.last_words()}")
+            raise Failure(f"{self.name} ended with exit code {code}; the end of {self._log}:\n{self.last_words()}")
 
     def last_words(self) -> str:
         return "\n".join(f"    {line}" for line in self._log.read_text(errors="replace").splitlines()[-8:])

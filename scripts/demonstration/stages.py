@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 Say = Callable[[str], None]
 
 FLOATING = 5.0  # s, twice
+PAUSE = 1.5e-3  # s between joint states: from here on the simulated arm left out a step
+ATTEMPTS = 3
 VARIANTS = {"none": "PD alone", "gravity": "PD + gravity", "full": "PD + full feed-forward"}
 
 
@@ -35,7 +37,6 @@ class Run:
     torques: dict[str, tuple[Array, Array]] = field(default_factory=dict)  # per term, with full feed-forward, Nm
     peak_speed: float = 0.0  # of the desired motion, rad/s
     rate: float = 0.0  # commands a second while tracking with full feed-forward
-    state_rate: float = 0.0
     age: Array = field(default_factory=lambda: np.empty(0))  # of the state behind each command, s
 
     def largest_error(self, variant: str) -> float:
@@ -59,7 +60,7 @@ def float_and_push(client: Client, robot: RobotModel, push: Push, run: Run, say:
     before = time.time_ns()
     client.push(Hand(robot, push, client.state()[0]), push)
     run.push_time = (before - begin) / SECOND, (time.time_ns() - begin) / SECOND
-    client.spin_until(lambda: _still(client, window=0.5, travel=5e-5), "the arm to come to rest", 15.0)
+    client.spin_until(lambda: _still(client, window=0.5, travel=1e-4), "the arm to come to rest", 15.0)
     settled = time.time_ns()
     run.settled_time = (settled - begin) / SECOND
     say(f"it came to rest; watching for {FLOATING:g} s whether it stays where it was left")
@@ -88,22 +89,45 @@ def track(client: Client, motion: PickAndPlace, run: Run, say: Say) -> None:
     """The same motion at the same gains with each kind of feed-forward."""
     run.peak_speed = motion.peak_speed()
     for variant, name in VARIANTS.items():
-        client.spin_until(lambda: _still(client, 0.2, 1e-3), "the arm to hold still", 10.0)
         say(f"pick-and-place in {motion.duration:.1f} s: {name}")
         client.set_parameters({"feedforward": variant})
-        start = client.follow(motion)
-        begin, end = (start + round(at * SECOND) for at in motion.motion)
-        client.spin_until(lambda: time.time_ns() >= start, "the start of the motion", 5.0)  # noqa: B023
-        client.spin_until(lambda: client.mode == "tracking", "the controller to take the motion", 2.0)
-        client.spin_until(lambda: client.mode == "hold", "the end of the motion", motion.duration + 3.0)
-        times, positions = client.positions(begin, end)
+        for attempt in range(1, ATTEMPTS + 1):
+            begin, end = _follow(client, motion)
+            times, positions = client.positions(begin, end)
+            trouble = _trouble(client, times, begin, end)
+            if not trouble or attempt == ATTEMPTS:
+                break
+            say(f"{trouble}: this machine is busy with other work; once more")
+            go(client, motion.positions[0])
+        if trouble:
+            say(f"{trouble}: this machine is too busy for a loop at 1 kHz, and the numbers show it")
         times = times + motion.motion[0]
         run.errors[variant] = times, motion.at(times) - positions
     client.set_parameters({"feedforward": "full"})
-    published, run.age = client.commands(begin, end)
-    run.rate = len(published) * SECOND / (end - begin)
-    run.state_rate = len(times) * SECOND / (end - begin)
+    came, run.age = client.commands(begin, end)
+    run.rate = len(came) * SECOND / (end - begin)
     run.torques = {term: client.torque(term, begin, end) for term in TERMS}
+
+
+def _follow(client: Client, motion: PickAndPlace) -> tuple[int, int]:
+    """Have the motion done; the stamps (ns) between which it moves."""
+    client.spin_until(lambda: _still(client, 0.2, 1e-3), "the arm to hold still", 10.0)
+    start = client.follow(motion)
+    client.spin_for(motion.duration + 0.5 + (start - time.time_ns()) / SECOND)
+    client.spin_until(lambda: client.mode == "hold", "the end of the motion", 5.0)
+    begin, end = motion.motion
+    return start + round(begin * SECOND), start + round(end * SECOND)
+
+
+def _trouble(client: Client, times: Array, begin: int, end: int) -> str:
+    """What made a measurement worthless that has nothing to do with the control, or nothing.
+
+    A simulated arm that this machine did not let run stands still while its clock goes on, as no arm does.
+    """
+    pause = float(np.max(np.diff(times)))
+    if pause > PAUSE:
+        return f"the simulated arm stood still for {pause * 1e3:.0f} ms"
+    return "" if client.tracked(begin, end) else "the motion was interrupted"
 
 
 def _departure(positions: Array) -> float:
