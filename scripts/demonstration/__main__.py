@@ -8,6 +8,7 @@ Exit code 0 where every bound of the table holds, 1 where one does not, 2 where 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -89,6 +90,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/demo", description="A simulated arm under rnea_ros.")
     parser.add_argument("robot", choices=[*ROBOTS, "both"], nargs="?", default="panda")
     robot = parser.parse_args().robot
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)  # every end goes through the one that ends our processes
     good = True
     try:
         for name in ROBOTS if robot == "both" else [robot]:
