@@ -70,7 +70,9 @@ def test_mujoco_as_second_judge(file: str) -> None:
     # the default compiler settings of a URDF drop the base's inertia and fuse fixed links, which changes no torque
     model = mujoco.MjModel.from_xml_path(str(URDF / file))
     model.opt.disableflags |= (
-        mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT | mujoco.mjtDisableBit.mjDSBL_FRICTIONLOSS
+        mujoco.mjtDisableBit.mjDSBL_CONTACT
+        | mujoco.mjtDisableBit.mjDSBL_LIMIT
+        | mujoco.mjtDisableBit.mjDSBL_FRICTIONLOSS
     )
     model.dof_damping[:] = 0.0
     model.dof_frictionloss[:] = 0.0

@@ -17,12 +17,12 @@ FLAT = rods((3.0, 2.0), (0.5, 0.4), gravity=(0.0, 0.0, 0.0))
 STILL = np.zeros(2)
 
 
-def integrate(rate, start, duration: float, event=None):  # type: ignore[no-untyped-def]
+def integrate(rate, start, duration: float, event=None):
     """The lesson's integrator and tolerances."""
     return scipy_integrate.solve_ivp(rate, (0.0, duration), start, "DOP853", rtol=1e-10, atol=1e-12, events=event)
 
 
-def printed(value, digits: int) -> np.ndarray:  # type: ignore[no-untyped-def]
+def printed(value, digits: int) -> np.ndarray:
     return np.round(np.asarray(value), digits) + 0.0
 
 

@@ -98,7 +98,14 @@ def test_diagnosis_of_the_direction_of_rotation(es5: InverseDynamics) -> None:
     system = link_system(es5.robot)
     slipped = [type(link)(**{**vars(link), "rotation": transpose(link.rotation)}) for link in system.links]
     wrong = rigid_body_torque(
-        type(system)(**{**vars(system), "links": tuple(slipped)}), q, ZERO, ZERO, (0, 0, -9.81), None, None, FLOATS
+        type(system)(**{**vars(system), "links": tuple(slipped)}),
+        q.tolist(),
+        [0.0] * 6,
+        [0.0] * 6,
+        (0, 0, -9.81),
+        None,
+        None,
+        FLOATS,
     )
     assert abs(wrong[1] - torque[1]) > 1.0
 

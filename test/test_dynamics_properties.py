@@ -210,9 +210,7 @@ def test_f24_payload_is_reversible_and_equals_a_heavier_model(made: RandomRobot)
     inertia = np.diag([0.02, 0.03, 0.04])
     case.dynamics.payload = (mass, com, inertia)
     heavier = InverseDynamics(case.robot.with_payload(mass, com, inertia), case.gravity, backend="recursion")
-    assert_same(
-        case.dynamics.torque(case.q, case.qd, case.qdd), heavier.torque(case.q, case.qd, case.qdd), 1e-12
-    )
+    assert_same(case.dynamics.torque(case.q, case.qd, case.qdd), heavier.torque(case.q, case.qd, case.qdd), 1e-12)
     assert_same(case.dynamics.mass_matrix(case.q), heavier.mass_matrix(case.q), 1e-12)
     assert abs(case.dynamics.potential_energy(case.q) - heavier.potential_energy(case.q)) < 1e-9
     case.dynamics.payload = None
@@ -245,7 +243,16 @@ def test_one_state_and_many_agree_in_every_method(made: RandomRobot, seed: int) 
 @given(random_robots(), seeds)
 @quick
 def test_specialised_code_equals_the_recursion(made: RandomRobot, seed: int) -> None:
-    """With everything at once: mimic or not, friction of every kind, payload, a wrench in every state."""
+    check_against_recursion(made, seed, "python")
+
+
+def test_compiled_code_equals_the_recursion() -> None:
+    for seed in (4, 5):
+        check_against_recursion(random_robot(seed, joints=4, mimic=True), seed, "numba")
+
+
+def check_against_recursion(made: RandomRobot, seed: int, backend: str) -> None:
+    """With everything at once: friction of every kind at some joints, payload, a wrench in every state."""
     case = Case(made)
     rng = np.random.default_rng(seed)
     n = case.robot.n
@@ -253,10 +260,13 @@ def test_specialised_code_equals_the_recursion(made: RandomRobot, seed: int) -> 
     robot = case.robot.with_friction(Friction(*(present * rng.uniform(0.1, 2.0, (6, n)))))
     q, qd, qdd = rng.normal(scale=2.0, size=(3, 70, n))
     wrenches = rng.normal(size=(70, 6))
-    plain, special = (InverseDynamics(robot, case.gravity, backend=name) for name in ("recursion", "python"))
+    plain = InverseDynamics(robot, case.gravity, backend="recursion")
+    special = InverseDynamics(robot, case.gravity, backend=backend)  # type: ignore[arg-type]
     for dynamics in (plain, special):
         dynamics.payload = (1.0, (0.0, 0.1, 0.2))
+    assert_same(special.torque(q, qd, qdd), plain.torque(q, qd, qdd), 1e-11)
     expected = plain.torque(q, qd, qdd, wrenches)
     assert_same(special.torque(q, qd, qdd, wrenches), expected, 1e-11)
     for i in (0, 69):
         assert_same(special.torque(q[i], qd[i], qdd[i], wrenches[i]), expected[i], 1e-11)
+        assert_same(special.gravity_torque(q[i]), plain.gravity_torque(q[i]), 1e-11)

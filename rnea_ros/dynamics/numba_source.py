@@ -86,7 +86,7 @@ def single_source(name: str, letters: str, n: int, programs: Sequence[Program], 
     head: another way for the arguments to come and the answer to go than as arrays and a truth value.
     """
     given, turns = _turns(programs[0])
-    printers = [Printer(program, prefix, given) for program, prefix in zip(programs, "td", strict=False)]
+    printers = [Printer(programs[0], "t", given), *(Printer(program, "d") for program in programs[1:])]
     if head is None:
         lengths = " and ".join(f"{array}.size == {n}" for array in (*letters, "out"))
         refusal = [f"if not ({lengths}):", "    return False"]
