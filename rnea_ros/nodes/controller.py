@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from rclpy.serialization import deserialize_message
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, Header, String
@@ -40,14 +40,17 @@ from rnea_ros.nodes.declaration import declare
 from rnea_ros.nodes.executor import make_executor
 from rnea_ros.nodes.realtime import become_real_time, freeze_garbage
 from rnea_ros.nodes.reports import Reports, write_history
+from rnea_ros.nodes.state_input import StateInput
 from rnea_ros.nodes.transport import leave_out_shared_memory
-from rnea_ros.nodes.wire import JointStateDecoder, WireError, encode_array, encode_header
+from rnea_ros.nodes.wire import JointStateDecoder, encode_array, encode_header
 from rnea_ros.share import description_source
 
 SECOND = 1_000_000_000  # ns
 TICK = 0.005  # s between looks at what does not arrive
 CHECKUP = 0.5  # s between looks at the graph, and attempts to start
 HISTORY_AFTER = 0.5  # s that the record goes on after a fault
+REPEAT = 5.0  # s between two refusals of a kind that repeats itself
+STREAMS = ("reference", "external_wrench")
 MOST_SLIPS = 10  # internal errors before the process ends
 WATCHDOG = "rnea_watchdog"
 ROS_PARAMETERS = ("use_sim_time", "start_type_description_service")
@@ -71,13 +74,11 @@ class ControllerNode(LifecycleNode):
         self._slips = 0
         self.core: Controller | None = None
         self._reports: Reports | None = None
-        self._decoder = JointStateDecoder(lambda data: deserialize_message(data, JointState))
         self._description = ""
         self._active = False
         self._mode = ""
-        self._said = ""
+        self._refused: dict[str, tuple[str, float]] = {}  # last line for each kind of request, and when
         self._fault_at = 0
-        self._unreadable = 0
         declare(self, PARAMETERS)
         self._now: Callable[[], int] = time.time_ns
         if self.get_parameter("use_sim_time").value:
@@ -94,21 +95,13 @@ class ControllerNode(LifecycleNode):
 
     # The hot path: one function in, one function out
 
-    def _on_joint_state(self, data: bytes) -> None:
-        """A serialised joint state: the command leaves before anything else is done."""
+    def _on_joint_state(self, state: JointStateDecoder) -> None:
+        """A joint state: the command leaves before anything else is done."""
         arrival = self._now()
         core = self.core
         if core is None:
             return
-        decoder = self._decoder
-        try:
-            decoder.decode(data)
-        except WireError:
-            self._unreadable += 1
-            return
-        command = core.on_state(
-            decoder.names, decoder.position, decoder.velocity, decoder.effort, decoder.stamp, arrival
-        )
+        command = core.on_state(state.names, state.position, state.velocity, state.effort, state.stamp, arrival)
         if command is not None:
             self._send(command)
         self._after_cycle(arrival, command is not None)
@@ -200,7 +193,7 @@ class ControllerNode(LifecycleNode):
                 return True, line
             except (Refusal, ParameterError) as error:
                 line = str(error)
-        self._log_throttled(line)
+        self._log_refusal(what, line)
         return False, line
 
     def _serve(self, event: Event) -> Callable[[Any, Any], Any]:
@@ -240,8 +233,9 @@ class ControllerNode(LifecycleNode):
             return TransitionCallbackReturn.FAILURE
         self.core.warm_up()
         self._dry_run = bool(values["dry_run"])
-        self._reports = Reports(self, self.core, self._joint_state_publishers)
-        self._connect()
+        states = StateInput(self, self._on_joint_state)
+        self._reports = Reports(self, self.core, states, partial(self._several_publish, "joint_states"))
+        self._connect(states)
         self._tick_timer = self.create_timer(TICK, self._on_tick)
         self._introduce(robot)
         self._log(self.core.take_messages())
@@ -319,12 +313,10 @@ class ControllerNode(LifecycleNode):
             self.core.fault(line)
         self.failed_for_good = self._slips >= MOST_SLIPS
 
-    def _connect(self) -> None:
-        core = self.core
-        assert core is not None
+    def _connect(self, states: StateInput) -> None:
         subscribe = self.create_subscription
         self._entities = [
-            (self.destroy_subscription, subscribe(JointState, "joint_states", self._on_joint_state, FAST, raw=True)),
+            (StateInput.close, states),
             (
                 self.destroy_subscription,
                 subscribe(JointTrajectory, "~/joint_trajectory", self._on_trajectory, RELIABLE),
@@ -358,7 +350,7 @@ class ControllerNode(LifecycleNode):
         core = self.core
         if core is not None:
             for topic in ("joint_trajectory", "reference"):
-                core.on_publishers(topic, self._who_publishes(f"~/{topic}"))
+                core.on_publishers(topic, self._several_publish(f"~/{topic}"))
         if not self.get_parameter("autostart").value or self._active:
             return
         if core is None:
@@ -370,12 +362,12 @@ class ControllerNode(LifecycleNode):
             self.failed = ""
             self.trigger_activate()
             if self.failed:
-                self._log_throttled(self.failed)
+                self._log_refusal("activate", self.failed)
 
     def _has_description(self) -> bool:
         given = self.get_parameter("robot_description").value or self.get_parameter("robot_description_file").value
         if not given and not self._description:
-            self._log_throttled("no robot description yet on topic robot_description, and none as parameter")
+            self._log_refusal("description", "no robot description yet on robot_description, and none as parameter")
             return False
         return True
 
@@ -438,8 +430,9 @@ class ControllerNode(LifecycleNode):
     def _who_publishes(self, topic: str) -> list[str]:
         return [info.node_name for info in self.get_publishers_info_by_topic(self.resolve_topic_name(topic))]
 
-    def _joint_state_publishers(self) -> list[str]:
-        return self._who_publishes("joint_states")
+    def _several_publish(self, topic: str) -> list[str]:
+        """Who they are, where more than one does. The names alone take long enough to delay a command."""
+        return self._who_publishes(topic) if self.count_publishers(self.resolve_topic_name(topic)) > 1 else []
 
     def _log(self, messages: list[tuple[str, str]]) -> None:
         logger = self.get_logger()
@@ -451,8 +444,14 @@ class ControllerNode(LifecycleNode):
             else:
                 logger.info(line)
 
-    def _log_throttled(self, line: str) -> None:
-        self.get_logger().warning(line, throttle_duration_sec=2.0)
+    def _log_refusal(self, what: str, line: str) -> None:
+        """Each request is answered with its line; what is said again and again is said every few seconds."""
+        now = time.monotonic()
+        text, since = self._refused.get(what, ("", -REPEAT))
+        if now - since < REPEAT and (text == line or what in STREAMS):
+            return
+        self._refused[what] = (line, now)
+        self.get_logger().warning(line)
 
 
 def _point(message: JointTrajectoryPoint) -> Point:

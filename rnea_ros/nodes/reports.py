@@ -22,6 +22,7 @@ from sensor_msgs.msg import JointState
 from rnea_ros.control.controller import Controller
 from rnea_ros.control.supervisor import Mode
 from rnea_ros.control.terms import TERMS, command_terms
+from rnea_ros.nodes.state_input import StateInput
 from rnea_ros.nodes.wire import JointStateEncoder
 
 SECOND = 1_000_000_000  # ns
@@ -31,9 +32,15 @@ QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 class Reports:
     """Publishers of one configured controller."""
 
-    def __init__(self, node: LifecycleNode, core: Controller, joint_state_publishers: Callable[[], list[str]]) -> None:
-        self._node, self._core = node, core
-        self._joint_state_publishers = joint_state_publishers
+    def __init__(
+        self,
+        node: LifecycleNode,
+        core: Controller,
+        states: StateInput,
+        several_publishers: Callable[[], list[str]],
+    ) -> None:
+        self._node, self._core, self._states = node, core, states
+        self._several_publishers = several_publishers
         self._encoder = JointStateEncoder(core.robot.joint_names)
         self._terms = {name: node.create_publisher(JointState, f"~/torque/{name}", QOS) for name in TERMS}
         self._tracking = node.create_publisher(JointState, "~/tracking", QOS)
@@ -80,6 +87,7 @@ class Reports:
         cycle_rate = self._cycles / span if 0.0 < span < 20.0 else 0.0
         self._cycles, self._counted_at = 0, now
         level, summary = self._health()
+        states = self._states
         values = {
             "mode": core.supervisor.text,
             "joint state rate [Hz]": f"{core.timekeeper.rate:.1f}",
@@ -88,7 +96,10 @@ class Reports:
             "jitter of the states [ms]": f"{core.timekeeper.jitter * 1e3:.3f}",
             "gravity_source": core.settings["gravity_source"],
             "velocity": "measured" if core.reader.velocity_measured else "filtered difference",
-            "publishers of joint_states": ", ".join(self._joint_state_publishers()),
+            "joint states read": str(states.read),
+            "joint states lost in transport": "not told by the middleware" if states.lost is None else str(states.lost),
+            "joint states unreadable": str(states.unreadable),
+            "publishers of joint_states": ", ".join(self._several_publishers()) or "not more than one",
         }
         values.update({f"passed over: {reason}": str(count) for reason, count in core.monitor.passed_over.items()})
         values.update(
