@@ -5,7 +5,7 @@ from pathlib import Path
 from setuptools import setup
 
 PACKAGE = "rnea_ros"
-SHARED = ("urdf", "config")
+SHARED = ("urdf", "config", "launch")
 
 
 def shared_files() -> list[tuple[str, list[str]]]:

@@ -14,7 +14,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import yaml
 from client import Client
 from hand import Push
@@ -58,7 +57,7 @@ def demonstrate(robot_name: str) -> bool:
     simulated = yaml.safe_load(parameters.read_text())["/**"]["rnea_simulator"]["ros__parameters"]
     robot = load_urdf(share_file("urdf", simulated["robot_description_file"]))
     say(f"{setup.name}: compiling its equations of motion, once per machine")
-    InverseDynamics(robot).torque(np.zeros(robot.n), np.zeros(robot.n), np.zeros(robot.n))
+    InverseDynamics(robot).warm_up()
     motion = pick_and_place(robot, simulated["initial_positions"], setup.turn, setup.dip)
     run = Run()
     OUTPUT.mkdir(exist_ok=True)

@@ -42,7 +42,7 @@ def _floating(axis: Axes, run: Run, joints: Sequence[str]) -> None:
         axis.plot(times, (positions[:, index] - positions[:50, index].mean()) * 1e3, lw=1.0, label=joint)
     axis.axvspan(*run.push_time, color="tab:red", alpha=0.25, lw=0, label="push")
     axis.axvline(run.settled_time, color="grey", lw=0.8, ls="--", label="at rest")
-    axis.set(title="Floating: stays, is pushed, stays where it was left", xlabel="time [s]", ylabel="way [mrad]")
+    axis.set(title="Floating: stays, is pushed, stays where it is left", xlabel="time [s]", ylabel="displaced [mrad]")
     axis.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axis.grid(alpha=0.3)
     axis.margins(x=0.0)
