@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from rnea_ros.nodes.transport import leave_out_shared_memory
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -47,6 +49,10 @@ class Process:
     def send(self, number: signal.Signals) -> None:
         self._child.send_signal(number)
 
+    def interrupt(self) -> None:
+        """Ctrl-C: SIGINT to it and to the processes that it started."""
+        os.killpg(self._child.pid, signal.SIGINT)
+
     def said(self, text: str) -> bool:
         return any(text in line for line in list(self.lines))
 
@@ -57,8 +63,11 @@ class Process:
         assert self.said(text), f"no {text!r} ({'ended' if done else 'time-out'}) in:\n{self.output}"
 
     def wait(self, timeout: float = 20.0) -> int:
-        """Its exit code, once it has ended by itself or by a signal."""
-        code = self._child.wait(timeout)
+        """Its exit code, once it has ended by itself or by a signal; fails with its output."""
+        try:
+            code = self._child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still runs after {timeout:g} s:\n{self.output}") from None
         self._reader.join(timeout)
         return code
 
@@ -91,6 +100,7 @@ class Ros:
         from rclpy.executors import SingleThreadedExecutor
 
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+        leave_out_shared_memory()  # children that are killed leave theirs behind, and discovery stumbles over it
         self.domain, self.folder = domain, folder
         self.environment = {
             **os.environ,

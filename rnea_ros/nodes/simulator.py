@@ -30,6 +30,7 @@ from rnea_ros.nodes.declaration import declare
 from rnea_ros.nodes.executor import make_executor
 from rnea_ros.nodes.realtime import freeze_garbage
 from rnea_ros.nodes.simulator_parameters import PARAMETERS
+from rnea_ros.nodes.transport import leave_out_shared_memory
 from rnea_ros.nodes.wire import JointStateEncoder, WireError, decode_array
 from rnea_ros.share import description_source
 from rnea_ros.simulation.arm import Imperfections, SimulatedArm
@@ -42,7 +43,7 @@ COMMAND_QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT, dur
 INPUT_QOS = QoSProfile(depth=10)
 
 
-class SimulatorNode(Node):  # type: ignore[misc]
+class SimulatorNode(Node):
     """The arm's topics. `step(stamp)` advances the physics by one period and publishes the state."""
 
     def __init__(self, **node_arguments: Any) -> None:
@@ -171,6 +172,7 @@ def run(node: SimulatorNode) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    leave_out_shared_memory()
     rclpy.init(args=arguments)
     try:
         run(SimulatorNode())
