@@ -59,19 +59,19 @@ class Reports:
         self._cycles += 1
 
     def one(self, now: int) -> None:
-        """Publish at most one message; collect the next ones where they are due."""
-        if self._outbox:
-            publisher, data = self._outbox.popleft()
-            publisher.publish(data)
-            return
+        """Publish at most one message; collect the next ones where they are due. Diagnostics go first: terms at a high
+        rate would leave them no room."""
         core = self._core
         rate = core.settings["terms_rate"]
-        if rate > 0.0 and core.supervisor.mode is not Mode.IDLE and not 0 <= self._terms_due - now <= SECOND:
-            self._terms_due = now + round(SECOND / rate)
-            self._collect()
-        elif not 0 <= self._diagnostics_due - now <= 10 * SECOND:
+        if not 0 <= self._diagnostics_due - now <= 10 * SECOND:
             self._diagnostics_due = now + round(SECOND / core.settings["diagnostics_rate"])
             self._publish_diagnostics(now)
+        elif self._outbox:
+            publisher, data = self._outbox.popleft()
+            publisher.publish(data)
+        elif rate > 0.0 and core.supervisor.mode is not Mode.IDLE and not 0 <= self._terms_due - now <= SECOND:
+            self._terms_due = now + round(SECOND / rate)
+            self._collect()
 
     def _collect(self) -> None:
         core = self._core
