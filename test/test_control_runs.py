@@ -525,6 +525,47 @@ def test_momentum_observer_sees_a_push_and_contact_holds() -> None:
         assert any("contact:" in line and "panda_joint2" in line for _, line in arm.log)
 
 
+@pytest.mark.parametrize("meaning", ["ignored", "total", "command"])
+def test_f32_measured_effort_means_what_the_parameter_says(meaning: str) -> None:
+    """A motor current is never taken for a torque; a torque with or without the robot's own share is."""
+    arm = ready(gravity_source="hardware", own_gravity=True, effort_state=meaning, noise=0.0)
+
+    def measured(virtual: VirtualArm) -> Command | None:
+        share = virtual.controller.arm.share(virtual.q)
+        command = virtual.effort if virtual.effort is not None else np.zeros(7)
+        sensed = {"ignored": np.full(7, 1e4), "total": command + share, "command": command}[meaning]
+        return virtual.state(effort=sensed)
+
+    arm.push[1] = 5.0
+    arm.run(0.6, measured)
+    np.testing.assert_allclose(arm.controller.observer.external, arm.push, atol=0.3)
+
+
+def test_f29_age_and_jitter_are_known() -> None:
+    arm = ready(noise=0.0)
+    arm.run(0.3)
+    assert arm.controller.timekeeper.age == 0.0 and arm.controller.timekeeper.jitter < 1e-9
+
+    def late(virtual: VirtualArm) -> Command | None:
+        keep = (virtual.now // MILLISECOND) % 3 != 0
+        return virtual.state(stamp=virtual.now - MILLISECOND // 2) if keep else None
+
+    arm.run(0.3, late)
+    assert arm.controller.timekeeper.age == pytest.approx(0.5e-3, rel=0.05)
+    assert arm.controller.timekeeper.jitter == pytest.approx(0.5e-3, rel=0.2)
+    assert arm.controller.timekeeper.rate == pytest.approx(667.0, rel=0.1)
+
+
+def test_the_record_of_the_last_seconds_is_in_order() -> None:
+    arm = ready(history__seconds=0.1)
+    arm.run(0.35)
+    rows = arm.controller.history.snapshot()
+    assert len(rows) == 100
+    np.testing.assert_allclose(np.diff(rows[:, 0]), 1e-3, atol=1e-6)
+    np.testing.assert_allclose(rows[-1, -7:], arm.commands[-1])
+    assert len(arm.controller.history.header(arm.names).split(",")) == rows.shape[1]
+
+
 def test_the_arm_is_the_watchdogs_while_it_says_so() -> None:
     arm = ready()
     arm.run(0.3)

@@ -69,7 +69,6 @@ class ControllerNode(LifecycleNode):
             allow_undeclared_parameters=True,  # a misspelt name reaches `_on_parameters`, which names the nearest
             automatically_declare_parameters_from_overrides=True,
         )
-        self.failed = ""  # why the last transition failed
         self.failed_for_good = False  # this process cannot go on
         self._slips = 0
         self.core: Controller | None = None
@@ -123,6 +122,7 @@ class ControllerNode(LifecycleNode):
     def _after_cycle(self, now: int, commanded: bool = True) -> None:
         core, reports = self.core, self._reports
         assert core is not None and reports is not None
+        core.finish()
         if core.supervisor.text != self._mode:
             self._publish_mode(core.supervisor.text)
             if core.supervisor.mode is Mode.FAULT:
@@ -228,8 +228,7 @@ class ControllerNode(LifecycleNode):
             robot = self._robot(values)
             self.core = Controller(robot, values)
         except ValueError as error:
-            self.failed = str(error)
-            self.get_logger().error(self.failed)
+            self.get_logger().error(str(error))
             return TransitionCallbackReturn.FAILURE
         self.core.warm_up()
         self._dry_run = bool(values["dry_run"])
@@ -242,25 +241,19 @@ class ControllerNode(LifecycleNode):
         if values["realtime_priority"]:
             for line in become_real_time(values["realtime_priority"]):
                 self.get_logger().warning(line)
+        freeze_garbage()  # before the activation: it takes long enough for states to grow old and a watchdog to step in
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         core = self.core
         assert core is not None
-        others = [
-            name
-            for name in self._who_publishes("effort_controller/commands")
-            if name not in (self.get_name(), WATCHDOG)
-        ]
+        others = self._other_commanders()
         try:
-            if others and not self._dry_run:
-                raise Refusal(
-                    f"activate: {', '.join(others)} already publishes on effort_controller/commands; stop it first"
-                )
-            freeze_garbage()  # here, because it takes long enough for the watchdog to step in once we command
+            if others:
+                raise Refusal(f"activate: {others} already publishes on effort_controller/commands; stop it first")
             command = core.activate(self._now())
         except Refusal as refusal:
-            self.failed = str(refusal)
+            self._log_refusal("activate", str(refusal))
             return TransitionCallbackReturn.FAILURE
         self._send(command)  # before the activation completes: no moment without support
         self._active = True
@@ -351,18 +344,17 @@ class ControllerNode(LifecycleNode):
         if core is not None:
             for topic in ("joint_trajectory", "reference"):
                 core.on_publishers(topic, self._several_publish(f"~/{topic}"))
+        if self._active and (others := self._other_commanders()):
+            line = f"{others} publishes on effort_controller/commands too: the arm follows both; stop it"
+            self._log_refusal("commands", line)
         if not self.get_parameter("autostart").value or self._active:
             return
         if core is None:
             if self._has_description():
-                self.failed = ""
                 self.trigger_configure()
                 self.failed_for_good = self.core is None
-        elif self.failed == "" or core.reader.stamp is not None:
-            self.failed = ""
+        else:
             self.trigger_activate()
-            if self.failed:
-                self._log_refusal("activate", self.failed)
 
     def _has_description(self) -> bool:
         given = self.get_parameter("robot_description").value or self.get_parameter("robot_description_file").value
@@ -429,6 +421,14 @@ class ControllerNode(LifecycleNode):
 
     def _who_publishes(self, topic: str) -> list[str]:
         return [info.node_name for info in self.get_publishers_info_by_topic(self.resolve_topic_name(topic))]
+
+    def _other_commanders(self) -> str:
+        """Names of the nodes that command the joints beside us and the watchdog."""
+        if self._dry_run:
+            return ""
+        ours = (self.get_name(), WATCHDOG)
+        names = self._several_publish("effort_controller/commands")
+        return ", ".join(name for name in names if name not in ours)
 
     def _several_publish(self, topic: str) -> list[str]:
         """Who they are, where more than one does. The names alone take long enough to delay a command."""
