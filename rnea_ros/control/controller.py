@@ -80,6 +80,7 @@ class Controller:
         self.turn = Turn(settings.period)
         self._waited = False  # in the last cycle, for the watchdog
         self._command = Command(self.drive.effort, 0, self.supervisor.text)
+        self._unfinished: int | None = None  # stamp of a cycle that `finish` has not seen
         self._seen_at = 0  # last time that this process ran
         self._arrival: int | None = None  # of the last state taken
         self._jumps = 0  # states in a row in which a position had jumped
@@ -117,7 +118,8 @@ class Controller:
         arrival: int,
     ) -> Command | None:
         """A joint state. Returns the command to publish; None in mode idle, and where the message is passed over and
-        the arm is not blind yet."""
+        the arm is not blind yet. Call `finish` once it is published."""
+        self.finish()
         stamp = stamp or arrival
         self._pass_time(arrival)
         verdict, passed = self.timekeeper.judge(stamp, arrival)
@@ -147,6 +149,7 @@ class Controller:
 
     def tick(self, now: int) -> Command | None:
         """Time has passed, whether or not states arrived. Returns a command where the arm is blind."""
+        self.finish()
         self._pass_time(now)
         if self.mode is Mode.IDLE or self._arrival is None:
             return None
@@ -190,12 +193,15 @@ class Controller:
     def deactivate(self, now: int) -> list[Command]:
         """To idle. Returns the commands to publish, one period apart: to gravity support, which may be zero, at the
         effort rate."""
+        self.finish()
+        self.drive.releasing = False
         was_commanding = self.mode is not Mode.IDLE and not self._waited
+        mode = self.supervisor.text  # still the one that commands: `idle` would tell the watchdog that nobody has to
         self.supervisor.handle(Event.DEACTIVATE)
         commands: list[Command] = []
         while was_commanding and len(commands) < LONGEST_GOODBYE:
             reached = self.drive.next_goodbye()
-            commands.append(Command(self.drive.effort.copy(), self.reader.stamp or 0, self.supervisor.text))
+            commands.append(Command(self.drive.effort.copy(), self.reader.stamp or 0, mode))
             if reached:
                 break
         return commands
@@ -293,13 +299,21 @@ class Controller:
         drive.look()
         self._watch(drive.error[0])
         command = self._finished(drive.command(stamp, arrival, self.mode is Mode.TRACKING))
-        q, qd = self.reader.position, self.reader.velocity
+        self._unfinished = stamp
+        return command
+
+    def finish(self) -> None:
+        """What a cycle does once its command has left, and what nothing in that command waits for: the record, the
+        estimated external torque, the end of a release. Left out, it is done at the beginning of the next cycle."""
+        stamp, self._unfinished = self._unfinished, None
+        if stamp is None:
+            return
+        q, qd, drive = self.reader.position, self.reader.velocity, self.drive
         self.history.add(stamp, self.mode, q, qd, drive.reference.state, drive.effort)
         self.observer.update(stamp, q, qd, self._total_torque())
         self._watch_contact()
         if drive.released():
             self._happen(Event.RELEASED)
-        return command
 
     def _finished(self, finite: bool) -> Command:
         """The command as it leaves."""
