@@ -48,6 +48,7 @@ class Run:
 
 def float_and_push(client: Client, robot: RobotModel, push: Push, run: Run, say: Say) -> None:
     """Gravity compensation: left alone, pushed, and left alone where the push left it."""
+    client.spin_until(lambda: _still(client, window=0.5, travel=1e-4), "the arm to hold still", 10.0)
     say(f"floating for {FLOATING:g} s: gravity compensation alone, nothing holds the arm in place")
     client.gravity_compensation(True)
     client.spin_until(lambda: client.mode == "gravity_compensation", "the floating mode", 5.0)
