@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2")
 pytest.importorskip("mujoco", reason="needs MuJoCo")
 
+from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
@@ -19,6 +21,7 @@ from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.msg import ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, Header, String
 from std_srvs.srv import SetBool, Trigger
@@ -231,6 +234,47 @@ def test_f34_lost_states_are_a_fault_with_a_record_and_reset_leaves_it(ros: Any,
     client.wait_states(300)
     assert client.ask("reset").success
     client.wait_mode("hold")
+
+
+def test_f30_simulated_time_runs_pauses_and_is_reset(ros: Any) -> None:
+    """The test is the simulation: its clock goes at its own speed, stands still, and begins anew."""
+    client = Client(ros)
+    clock = ros.node.create_publisher(Clock, "clock", 10)
+    joints = ros.node.create_publisher(JointState, "joint_states", 10)
+    process = ros.start("controller", {**CONTROLLER, "use_sim_time": True, "rate": 200.0})
+    now = 100.0
+
+    def advance(seconds: float = 0.005) -> None:
+        nonlocal now
+        now += seconds
+        stamp = Time(sec=int(now), nanosec=int(now % 1.0 * 1e9))
+        clock.publish(Clock(clock=stamp))
+        message = JointState(name=["joint_2", "joint_1"], position=HOME[::-1], velocity=[0.0, 0.0])
+        message.header.stamp = stamp
+        joints.publish(message)
+
+    def simulated_until(mode: str) -> None:
+        def reached() -> bool:
+            advance()
+            return bool(client.modes) and client.modes[-1] == mode
+
+        ros.spin_until(reached, f"mode {mode} in simulated time")
+
+    simulated_until("hold")
+    count = len(client.commands)
+    end = time.monotonic() + 0.5  # paused: much longer than any time-out
+    ros.spin_until(lambda: time.monotonic() > end, "half a second")
+    assert client.modes[-1] == "hold"
+    now = 1.0
+
+    def jumped() -> bool:
+        advance()
+        return bool(process.said("the clock jumped"))
+
+    ros.spin_until(jumped, "the jump")
+    simulated_until("hold")
+    assert len(client.commands) > count
+    assert "fault" not in process.output
 
 
 def test_dry_run_commands_nothing(ros: Any) -> None:
