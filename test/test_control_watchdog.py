@@ -80,8 +80,8 @@ def test_f03_a_moving_joint_whose_controller_ends_is_braked(joint: int) -> None:
 
 @pytest.mark.parametrize("end", ["kill", "freeze", "goodbye"])
 def test_f03_a_moving_arm_whose_controller_ends_is_braked(end: str) -> None:
-    """All joints at once, at 1 rad/s each. Until the take-over the last torque and Coriolis forces act on light joints, so
-    the bound begins there; and joints at their rate limit push the others: hence the factor."""
+    """All joints at once, at 1 rad/s each. Until the take-over the last torque and Coriolis forces act on light joints,
+    so the bound begins there; and joints at their rate limit push the others: hence the factor."""
     arm = begun("tracking")
     place = arm.arm.position.copy()
     end_controller(arm, end)
@@ -223,7 +223,7 @@ def test_a_reader_of_foreign_and_broken_states_counts_them_and_goes_on() -> None
     core = arm.watchdog
     arm.run(0.1)
     names = list(arm.robot.joint_names)
-    broken: list[tuple[Any, ...]] = [
+    broken: list[tuple[Any, Any, Any, Any]] = [
         (["gripper"], [np.nan], [], []),
         (names, [np.nan] * 7, [0.0] * 7, []),
         (names, [0.0] * 6, [], []),

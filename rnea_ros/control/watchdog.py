@@ -122,6 +122,7 @@ class Watchdog:
         self._announced_at = self._heartbeat_at = self._commanded_at = self._began_at = 0
         self._fresh = self._contradicted = self._fresh_stamp = 0
         self._rested = self._blind_said = False
+        self._gone = False  # it said goodbye, and was not heard since
         self._last_passed_over = ""
 
     @property
@@ -144,11 +145,13 @@ class Watchdog:
         if self.status is Status.RELEASED:
             return None
         if says == GOODBYE:
+            self._gone = True
             return self._take_over("the controller said goodbye", now)
         if says == LEFT:
             self._become(Status.STANDBY)
         elif commanding:
             self._silent = 0
+            self._gone = False
             self._heartbeat_at, self.last_mode = now, says
             self._become(Status.WATCHING)
         return None
@@ -226,7 +229,7 @@ class Watchdog:
         ran = min(gap, 2 * TICK)
         self._silent += ran
         self._stateless += ran
-        if self.status is Status.ACTIVE and gap > self.detection:
+        if self.status is Status.ACTIVE and gap > self.detection and not self._gone:
             self.messages.append(
                 ("warning", f"slept for {gap * 1e-6:.0f} ms while active: looks for the controller first")
             )
@@ -235,6 +238,7 @@ class Watchdog:
 
     def _count(self, stamp: int, commanding: bool, now: int) -> None:
         """While active: after enough fresh heartbeats the controller has the arm again."""
+        self._gone = False
         newest = self.reader.stamp
         fresh = stamp > self._fresh_stamp
         if newest is not None:

@@ -1,7 +1,7 @@
 """The node `rnea_watchdog`: ROS around `control.watchdog.Watchdog`, which decides everything.
 
     in   rnea_controller/heartbeat   std_msgs/Header              the controller's mode, with every command
-    in   joint_states                sensor_msgs/JointState       kept as bytes, and read only while it carries the arm
+    in   joint_states                sensor_msgs/JointState       left with the middleware until it takes the arm over
     in   effort_controller/commands  std_msgs/Float64MultiArray   likewise: the last command, from which it goes on
     in   rnea_controller/payload     geometry_msgs/InertiaStamped what the controller is told that the tip carries
     in   robot_description           std_msgs/String              latched; used where the parameters name none
@@ -20,7 +20,7 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,7 @@ from rnea_ros.model.urdf import load_urdf
 from rnea_ros.nodes.declaration import declare
 from rnea_ros.nodes.executor import make_executor
 from rnea_ros.nodes.realtime import become_real_time, freeze_garbage
+from rnea_ros.nodes.transport import leave_out_shared_memory
 from rnea_ros.nodes.wire import (
     JointStateDecoder,
     JointStateEncoder,
@@ -62,8 +63,8 @@ from rnea_ros.share import description_source
 Array = NDArray[np.float64]
 
 SECOND = 1_000_000_000  # ns
-KEPT = 8  # joint states: other hardware may publish on the same topic
-FAST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+KEPT = QoSProfile(depth=8, reliability=ReliabilityPolicy.BEST_EFFORT)  # other hardware may publish there too
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -80,8 +81,8 @@ class WatchdogNode(Node):
         self._now, self._wall = time.monotonic_ns, time.time_ns
         if self._simulated_time:
             self._now = self._wall = self._ros_now
-        self._states: deque[tuple[bytes, int, int]] = deque(maxlen=KEPT)  # bytes, arrival, seen
-        self._last_command = b""
+        self._states: Any = None  # subscriptions that are read when needed
+        self._last_command: Any = None
         self._decoder = JointStateDecoder(lambda data: deserialize_message(data, JointState))
         self._said = ""
         self._commands = self.create_publisher(Float64MultiArray, "effort_controller/commands", RELIABLE)
@@ -93,6 +94,12 @@ class WatchdogNode(Node):
             self.get_logger().info("no robot description as parameter: waits for the topic robot_description")
             self.create_subscription(String, "robot_description", self._on_description, LATCHED)
 
+    @property
+    def subscriptions(self) -> Iterator[Any]:
+        """What the executor serves: not what is read when needed, which costs half of all watching otherwise."""
+        unserved = (getattr(self, "_states", None), getattr(self, "_last_command", None))
+        return (item for item in super().subscriptions if item not in unserved)
+
     # The hot path
 
     def _on_heartbeat(self, data: bytes) -> None:
@@ -103,22 +110,21 @@ class WatchdogNode(Node):
             return
         self._send(self.core.on_heartbeat(stamp, says, self._now()))
 
-    def _on_joint_state(self, data: bytes) -> None:
+    def _on_tick(self) -> None:
         core = self.core
         assert core is not None
-        arrival, now = self._wall(), self._now()
-        self._states.append((data, arrival, now))
-        if core.status is Status.ACTIVE:
-            message = self._decoded(data, arrival, now)
-            if message is not None:
-                self._send(core.on_state(message))
+        if core.status is not Status.ACTIVE:
+            self._send(core.tick(self._now()))
 
-    def _on_command(self, data: bytes) -> None:
-        self._last_command = data
-
-    def _on_tick(self) -> None:
-        assert self.core is not None
-        self._send(self.core.tick(self._now()))
+    def _on_active_tick(self) -> None:
+        """While it carries the arm, once a period: a command for every new state."""
+        core = self.core
+        assert core is not None
+        command = None
+        for message in self._new_states():
+            command = core.on_state(message)
+        blind = core.tick(self._now())
+        self._send(command if blind is None else blind)
 
     def _send(self, command: Array | None) -> None:
         """The command first, then what is to be said."""
@@ -128,33 +134,43 @@ class WatchdogNode(Node):
             self._commands.publish(encode_array(command))
         if core.announce:
             self._publish_status()
+            self._pace(core.status is Status.ACTIVE)
         if core.messages:
             self._log()
 
+    def _pace(self, active: bool) -> None:
+        if active is self._active_timer.is_canceled():
+            (self._active_timer.reset if active else self._active_timer.cancel)()
+
     # What was seen
 
-    def _decoded(self, data: bytes, arrival: int, seen: int) -> StateMessage | None:
+    def _new_states(self) -> Iterable[StateMessage]:
+        """What came since the last look, oldest first. Each is overwritten when the next is asked for."""
+        wall, now = self._wall(), self._now()
         decoder = self._decoder
-        try:
-            decoder.decode(data)
-        except WireError:
-            return None
-        return StateMessage(
-            decoder.names, decoder.position, decoder.velocity, decoder.effort, decoder.stamp, arrival, seen
-        )
-
-    def _recent_states(self) -> Iterable[StateMessage]:
-        """Each is overwritten when the next is asked for."""
-        for kept in tuple(self._states):
-            message = self._decoded(*kept)
-            if message is not None:
-                yield message
+        while (taken := self._states.handle.take_message(JointState, True)) is not None:
+            data, info = taken
+            try:
+                decoder.decode(data)
+            except WireError:
+                continue
+            arrival = wall if self._simulated_time else (info["received_timestamp"] or wall)
+            yield StateMessage(
+                decoder.names,
+                decoder.position,
+                decoder.velocity,
+                decoder.effort,
+                decoder.stamp,
+                arrival,
+                now - max(wall - arrival, 0),
+            )
 
     def _recent_command(self) -> Array | None:
-        if not self._last_command:
+        taken = self._last_command.handle.take_message(Float64MultiArray, True)
+        if taken is None:
             return None
         try:
-            return decode_array(self._last_command, lambda raw: deserialize_message(raw, Float64MultiArray))
+            return decode_array(taken[0], lambda raw: deserialize_message(raw, Float64MultiArray))
         except WireError:
             return None
 
@@ -168,17 +184,19 @@ class WatchdogNode(Node):
         values = self._values
         locked = dict(zip(values["locked_joints"], values["locked_positions"], strict=False))
         robot = load_urdf(description, list(values["joints"]) or None, locked or None, values["tip"] or None)
-        self.core = core = Watchdog(robot, values, Recent(self._recent_states, self._recent_command))
+        self.core = core = Watchdog(robot, values, Recent(self._new_states, self._recent_command))
         self._encoders = {status: JointStateEncoder(robot.joint_names, status.value) for status in Status}
         subscribe = self.create_subscription
-        subscribe(JointState, "joint_states", self._on_joint_state, FAST, raw=True)
-        subscribe(Float64MultiArray, "effort_controller/commands", self._on_command, FAST, raw=True)
+        self._states = subscribe(JointState, "joint_states", _unserved, KEPT, raw=True)
+        self._last_command = subscribe(Float64MultiArray, "effort_controller/commands", _unserved, NEWEST, raw=True)
         subscribe(Header, "rnea_controller/heartbeat", self._on_heartbeat, QoSProfile(depth=10), raw=True)
         subscribe(InertiaStamped, "rnea_controller/payload", self._on_payload, RELIABLE)
         self.create_service(Trigger, "~/release", self._on_release)
         # A timer on the system's clock would stop where that clock is set back.
         clock = self.get_clock() if self._simulated_time else Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(TICK / SECOND, self._on_tick, clock=clock)
+        self._active_timer = self.create_timer(core.settings.period, self._on_active_tick, clock=clock)
+        self._active_timer.cancel()
         self.create_timer(1.0 / values["diagnostics_rate"], self._publish_diagnostics, clock=clock)
         self.get_logger().info(
             f"{robot.name}: {', '.join(robot.joint_names)}; {robot.total_mass:.2f} kg; gravity_source "
@@ -288,8 +306,13 @@ class WatchdogNode(Node):
         return int(self.get_clock().now().nanoseconds)
 
 
+def _unserved(_: bytes) -> None:
+    """Stands where a subscription wants a callback."""
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Serves until it is finished. Signals are handled between two events; the tick makes sure that there are some."""
+    leave_out_shared_memory()
     rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
     asked: deque[int] = deque()
     for number in (signal.SIGINT, signal.SIGTERM):
