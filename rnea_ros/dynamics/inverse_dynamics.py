@@ -139,8 +139,9 @@ class InverseDynamics:
         wrench = self._checked_wrench(wrench, q.shape)
         if wrench.ndim == 1:
             return self._run(q, qd, qdd, self._with(wrench=wrench), out)
+        share = self._wrench_torque(q, wrench)  # first, since `out` may be the memory of an input
         torque = self._run(q, qd, qdd, self._inputs, out)
-        torque += self._wrench_torque(q, wrench)
+        torque += share
         return torque
 
     def gravity_torque(self, q: Any, out: Array | None = None) -> Array:
