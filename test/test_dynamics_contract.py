@@ -98,6 +98,18 @@ def test_payload_at_a_named_frame(panda: InverseDynamics, name: str) -> None:
     np.testing.assert_array_equal(panda.torque(*state), before)
 
 
+def test_payload_is_what_it_was_when_it_was_set(panda: InverseDynamics) -> None:
+    q, com = np.linspace(-1.0, 1.0, N), np.array([0.0, 0.0, 0.1])
+    panda.payload = (2.0, com)
+    held, energy = panda.gravity_torque(q), panda.potential_energy(q)
+    com[:] = 9.0
+    assert panda.payload is not None
+    panda.payload.com[:] = 9.0
+    np.testing.assert_array_equal(panda.gravity_torque(q), held)
+    assert panda.potential_energy(q) == energy
+    panda.payload = None
+
+
 def tree(made: RandomRobot) -> RobotModel:
     robot = load_urdf(made.xml, friction=False)
     return robot if robot.tip is not None else replace(robot, tip=robot.bodies[-1].name)

@@ -43,6 +43,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "text": ("home", "real numbers"),
     "complex": (np.zeros(N, complex), "complex128"),
     "truth values": (np.zeros(N, bool), "bool"),
+    "masked": (np.ma.masked_equal(np.arange(N), 3), "masked"),
     "NaN": (np.array([0, 0, 0, np.nan, 0, 0, 0]), "'panda_joint4' is nan"),
     "infinity": (np.array([0, 0, 0, 0, 0, 0, -np.inf]), "'panda_joint7' is -inf"),
     "NaN as an integer's neighbour": ([0, 1, np.nan, 0, 0, 0, 0], "'panda_joint3' is nan"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, get_args
 
 import numpy as np
@@ -83,7 +84,7 @@ class InverseDynamics:
         Takes a `Payload` or its arguments (mass, com, inertia, frame) as a tuple. Raises DynamicsError for an
         impossible payload, a frame that is not on the tip body, and where the robot has several leaves and no tip.
         """
-        return self._payload
+        return deepcopy(self._payload)
 
     @payload.setter
     def payload(self, value: Payload | tuple[Any, ...] | None) -> None:
@@ -92,7 +93,7 @@ class InverseDynamics:
                 raise DynamicsError("payload is neither None, a Payload nor a tuple (mass, com, inertia, frame)")
             value = Payload(*value)
         self._inputs[self._layout.tip] = self._system.tip_parameters() + self._payload_parameters(value)
-        self._payload = value
+        self._payload = deepcopy(value)  # of which the caller may change what the arrays hold
 
     def _payload_parameters(self, payload: Payload | None) -> Array:
         """(10,) what the payload adds to the tip link's parameters, in which it is linear."""

@@ -15,6 +15,8 @@ Array = NDArray[np.float64]
 
 def numeric(name: str, value: Any) -> Array:
     """A C-contiguous, writeable float64 array; the value itself where it is one. Raises DynamicsError."""
+    if np.ma.is_masked(value):
+        raise DynamicsError(f"{name} has masked entries, expected a number for every joint")
     try:
         array = np.asarray(value)
     except ValueError:
