@@ -133,7 +133,9 @@ class VirtualArm:
         """Deliver the present state; `changes` replace names, position, velocity or effort."""
         q, qd = self.measured()
         message = {"names": self.names, "position": q, "velocity": qd, "effort": [], **changes}
-        return self.controller.on_state(**message, stamp=self.now if stamp is None else stamp, arrival=self.now)
+        command = self.controller.on_state(**message, stamp=self.now if stamp is None else stamp, arrival=self.now)
+        self.controller.finish()
+        return command
 
     def activate(self) -> None:
         for _ in range(30):

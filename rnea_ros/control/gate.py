@@ -7,6 +7,9 @@ joint torque, rate limit R and the last command u₋:
                  u = clamp(s + r,  min(0, -L - h),  max(0, L - h))                  binds only where gravity exceeds L
     2. rate      u = clamp(u,  u₋ - R dt,  u₋ + R dt)       dt = min(measured, nominal)
     3. finite    a command that is not finite never leaves: u = u₋, and the caller is told
+
+Where |s + h| <= L and |u + h| <= L step 1 changes nothing, and where |u - u₋| <= R dt neither does step 2. That is so
+nearly always, and tested in a fraction of the time.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ class Gate:
         self.clamped = np.zeros(n, dtype=bool)  # by effort, in the last command
         self.slowed = np.zeros(n, dtype=bool)  # by rate, in the last command
         self._total, self._low, self._high, self._rest, self._step = (np.zeros(n) for _ in range(5))
+        self._both, self._inside = np.zeros((2, n)), np.zeros((2, n), dtype=bool)
 
     def restart(self, previous: Array) -> None:
         """Take `previous` for the last command."""
@@ -36,6 +40,10 @@ class Gate:
     def bounded(self, support: Array, share: Array, desired: Array, out: Array) -> Array:
         """Step 1 alone, without memory: `desired` within the effort limits, into `out`."""
         total, low, high, rest, limit = self._total, self._low, self._high, self._rest, self.effort_limit
+        if self._within_effort(support, share, desired):
+            self.clamped[:] = False
+            out[:] = desired
+            return out
         np.add(support, share, out=total)
         np.subtract(limit, total, out=high)
         np.maximum(high, 0.0, out=high)
@@ -62,6 +70,10 @@ class Gate:
         dt = min(max(measured_period, 0.0), self.nominal_period)
         step, high, low = self._step, self._high, self._low
         np.multiply(self.rate_limit, dt, out=step)
+        if self._within_rate(out, step):
+            self.slowed[:] = False
+            self.previous[:] = out
+            return True
         np.add(self.previous, step, out=high)
         np.subtract(self.previous, step, out=low)
         np.less(high, out, out=self.slowed)
@@ -73,3 +85,20 @@ class Gate:
             return False
         self.previous[:] = out
         return True
+
+    def _within_effort(self, support: Array, share: Array, desired: Array) -> bool:
+        """Whether support and desired command are both within the effort limits."""
+        both, inside = self._both, self._inside
+        np.add(support, share, out=both[0])
+        np.add(desired, share, out=both[1])
+        np.abs(both, out=both)
+        np.less_equal(both, self.effort_limit, out=inside)
+        return bool(np.count_nonzero(inside) == inside.size)
+
+    def _within_rate(self, command: Array, step: Array) -> bool:
+        """Whether the command is finite and within the step from the last one."""
+        change, inside = self._rest, self._inside[0]
+        np.subtract(command, self.previous, out=change)
+        np.abs(change, out=change)
+        np.less_equal(change, step, out=inside)
+        return bool(np.count_nonzero(inside) == inside.size and np.isfinite(change).all())

@@ -89,8 +89,8 @@ class JointStateReader:
         if len(position) != count:
             return PassedOver("short position", f"joint state: {len(position)} positions for {count} names")
         q = self._q
-        np.take(np.asarray(position, dtype=np.float64), self._index, out=q)
-        if not np.isfinite(q).all():
+        np.asarray(position, dtype=np.float64).take(self._index, out=q)
+        if np.count_nonzero(np.isfinite(q)) < q.size:
             return self._not_finite("position", q)
         qd = self._qd
         verdict, measured = self._take_velocity(velocity, count, qd)
@@ -150,9 +150,8 @@ class JointStateReader:
             return None, False
         if len(velocity) != count:
             return PassedOver("short velocity", f"joint state: {len(velocity)} velocities for {count} names"), True
-        np.take(np.asarray(velocity, dtype=np.float64), self._index, out=qd)
-        finite = np.isfinite(qd)
-        if finite.all():
+        np.asarray(velocity, dtype=np.float64).take(self._index, out=qd)
+        if np.count_nonzero(np.isfinite(qd)) == qd.size:
             return None, True
         if not self.velocity_measured and np.isnan(qd).all():
             return None, False
@@ -166,7 +165,7 @@ class JointStateReader:
             q += np.where(self.continuous, turns * TWO_PI, 0.0)
         span = max(stamp - self.stamp, 1) * 1e-9
         jump = np.abs(q - self.position) > self.jump_limits * span + 0.02
-        if jump.any():
+        if np.count_nonzero(jump):
             joint = int(np.argmax(jump))
             return PassedOver(
                 "position jump",

@@ -54,7 +54,7 @@ class Monitor:
 
     def speed_fault(self, velocity: Array) -> str | None:
         speed = np.abs(velocity, out=self._work)
-        if not (speed > self.settings.velocity_fault).any():
+        if not np.count_nonzero(speed > self.settings.velocity_fault):
             self._speeding = 0
             return None
         self._speeding += 1
@@ -69,7 +69,7 @@ class Monitor:
     def tracking_fault(self, error: Array) -> str | None:
         size = np.abs(error, out=self._work)
         bound = self.settings.tracking_fault
-        if not (size > bound).any():
+        if not np.count_nonzero(size > bound):
             return None
         joint = int(np.argmax(size - bound))
         return (
@@ -81,7 +81,7 @@ class Monitor:
         """One line for each joint that begins to lag; it is named again only after it was within the bound."""
         size = np.abs(error, out=self._work)
         bound = self.settings.tracking_warning
-        if not self.warned_of and not (size > bound).any():
+        if not self.warned_of and not np.count_nonzero(size > bound):
             return []
         lines = []
         for name, value, most in zip(self.joint_names, size, bound, strict=True):
@@ -121,7 +121,7 @@ class Monitor:
         return f"contact: {external[joint]:.3g} Nm on {self.joint_names[joint]}, above {bound[joint]:.3g} Nm"
 
     def count_limits(self, clamped: NDArray[np.bool_], slowed: NDArray[np.bool_]) -> None:
-        if clamped.any():
+        if np.count_nonzero(clamped):
             self.clamped.update(name for name, hit in zip(self.joint_names, clamped, strict=True) if hit)
-        if slowed.any():
+        if np.count_nonzero(slowed):
             self.slowed.update(name for name, hit in zip(self.joint_names, slowed, strict=True) if hit)

@@ -198,10 +198,10 @@ class Reference:
         self._spline.sample(stamp, out)
         if self._fade is not None:
             out += self._fade.sample(stamp, self._scratch)
-        np.clip(out[0], self._low, self._high, self._scratch[0])
-        if (self._scratch[0] != out[0]).any():
-            held = self._scratch[0] != out[0]
-            out[0] = self._scratch[0]
+        position = out[0]
+        held = (position < self._low) | (position > self._high)
+        if np.count_nonzero(held):
+            np.clip(position, self._low, self._high, position)
             out[1:, held] = 0.0
         return out
 

@@ -82,7 +82,7 @@ class Spline:
         time = min(max((stamp - self.start) * 1e-9, 0.0), self.duration)
         segment = min(bisect_right(self.knots, time), len(self.knots) - 1) - 1
         _fill_powers(self._powers, time - self.knots[segment])
-        np.dot(self._powers, self.coefficients[segment], out=out)
+        self._powers.dot(self.coefficients[segment], out=out)
         if stamp >= self.end:
             out[1:] = 0.0
         return out
