@@ -20,6 +20,7 @@ from std_srvs.srv import Trigger
 
 from rnea_ros.dynamics.inverse_dynamics import InverseDynamics
 from rnea_ros.model.urdf import load_urdf
+from rnea_ros.nodes import simulator
 
 URDF = Path(__file__).resolve().parent.parent / "urdf"
 HOME = [0.0, -0.8, 0.0, -2.3, 0.0, 1.6, 0.8]
@@ -109,8 +110,7 @@ def test_stamps_advance_by_the_period_and_a_pause_is_left_out(ros: Any, observer
     process.send(signal.SIGCONT)
     count = len(observer.states)
     observer.wait(20)
-    stamps = [stamp(state) for state in observer.states[count - 50 : count + 20]]
-    steps = np.diff(stamps)
+    steps = np.diff([stamp(state) for state in observer.states[count - 50 : count + 20]])
     assert steps.max() > 0.4e9, "the pause shows in the stamps"
     before = int(steps.argmax()) + count - 50
     moved = np.array(observer.states[before + 1].position) - np.array(observer.states[before].position)
@@ -142,3 +142,55 @@ def test_bad_parameters_end_with_one_line(ros: Any, parameters: dict[str, Any], 
     process = ros.start("simulator", parameters)
     assert process.wait() == 1
     assert line in process.output and "Traceback" not in process.output
+
+
+class Machine:
+    """Clock, executor and node for `run`: time passes in `spin_once`, and beside it where a test says so."""
+
+    def __init__(self, delays: dict[int, int], steps: int) -> None:
+        self.now_ns, self.delays, self.steps = 0, delays, steps
+        self.period = 1e-3
+        self.stamps: list[int] = []
+        self.served = 0
+        self.context = self
+
+    def ok(self) -> bool:
+        return len(self.stamps) < self.steps
+
+    def get_clock(self) -> Machine:
+        return self
+
+    def now(self) -> Machine:
+        return self
+
+    @property
+    def nanoseconds(self) -> int:
+        return self.now_ns
+
+    def step(self, stamp: int) -> None:
+        self.stamps.append(stamp)
+        self.now_ns += 50_000 + self.delays.get(len(self.stamps), 0)
+
+    def add_node(self, node: Any) -> None:
+        pass
+
+    def spin_once(self, timeout_sec: float) -> None:
+        self.served += 1
+        self.now_ns += round(timeout_sec * 1e9)
+
+    def shutdown(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("delay_ms", "jump_ms"), [(0, 1), (12, 1), (500, 500)])
+def test_a_hiccup_is_caught_up_and_a_pause_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, delay_ms: int, jump_ms: int
+) -> None:
+    machine = Machine({50: delay_ms * 1_000_000}, steps=100)
+    monkeypatch.setattr(simulator, "make_executor", lambda context: machine)
+    monkeypatch.setattr(simulator, "freeze_garbage", lambda: None)
+    simulator.run(machine)  # type: ignore[arg-type]
+    steps = np.diff(machine.stamps) / 1e6
+    assert round(steps[49]) == jump_ms
+    np.testing.assert_array_equal(np.delete(steps, 49), 1.0)
+    assert machine.served >= 99  # messages are served while it is late, too
