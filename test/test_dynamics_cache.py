@@ -86,6 +86,39 @@ def test_damaged_file_is_rebuilt_with_one_warning(folder: Path, damage: str) -> 
     assert len(kernels(folder)) == 1
 
 
+def test_folder_full_of_damage_costs_one_warning(folder: Path) -> None:
+    def run() -> np.ndarray:
+        forget()
+        dynamics = InverseDynamics(load_urdf(ROBOT), backend="numba")
+        dynamics.warm_up()
+        return dynamics.torque(*STATE)
+
+    expected = run()
+    stored = kernels(folder)
+    assert len(stored) == 3
+    for path in stored:
+        path.write_bytes(b"damage")
+    with pytest.warns(RuntimeWarning, match="is damaged") as caught:
+        np.testing.assert_array_equal(run(), expected)
+    assert len(caught) == 1
+    assert kernels(folder) == stored
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+def test_what_is_no_file_is_passed_over(folder: Path, kind: str) -> None:
+    expected = torque()
+    (stored,) = kernels(folder)
+    stored.unlink()
+    if kind == "folder":
+        stored.mkdir()
+    else:
+        os.mkfifo(stored)
+    with pytest.warns(RuntimeWarning, match="cannot be read") as caught:
+        np.testing.assert_array_equal(torque(), expected)
+    assert len(caught) == 1
+    assert {path.name for path in folder.iterdir()} == {stored.name, "lock"}  # nothing half written is left
+
+
 def test_folder_that_others_can_write_to_is_passed_over(folder: Path) -> None:
     folder.mkdir(mode=0o777)
     os.chmod(folder, 0o777)

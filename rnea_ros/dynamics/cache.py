@@ -21,7 +21,7 @@ KEEP = 64  # files; the oldest go
 PATIENCE = 60.0  # s to wait for another process that compiles
 SUFFIX = ".kernel"
 
-_warned: set[str] = set()
+_warned: set[Path] = set()
 
 
 class KernelCache:
@@ -41,15 +41,18 @@ class KernelCache:
             return None
         path = self._folder / (key + SUFFIX)
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             with os.fdopen(descriptor, "rb") as file:
-                if os.fstat(file.fileno()).st_uid != os.geteuid():
+                found = os.fstat(file.fileno())
+                if not stat.S_ISREG(found.st_mode):
+                    raise OSError("is not a file")
+                if found.st_uid != os.geteuid():
                     raise OSError("belongs to another user")
                 content = file.read()
         except FileNotFoundError:
             return None
         except OSError as error:
-            _warn(f"{path} cannot be read ({error}); compiling instead")
+            _warn(self._folder, f"{path} cannot be read ({error}); compiling anew")
             return None
         digest, payload = content[:32], content[32:]
         if hashlib.sha256(payload).digest() != digest:
@@ -63,19 +66,24 @@ class KernelCache:
             return
         try:
             with tempfile.NamedTemporaryFile(dir=self._folder, prefix=".", delete=False) as file:
-                file.write(hashlib.sha256(payload).digest() + payload)
-            os.replace(file.name, self._folder / (key + SUFFIX))
+                try:
+                    file.write(hashlib.sha256(payload).digest() + payload)
+                    file.flush()
+                    os.replace(file.name, self._folder / (key + SUFFIX))
+                except OSError:
+                    os.unlink(file.name)
+                    raise
             files = sorted(self._folder.glob("*" + SUFFIX), key=lambda path: path.stat().st_mtime)
             for path in files[:-KEEP]:
                 path.unlink(missing_ok=True)
         except OSError as error:
-            _warn(f"{self._folder} cannot be written ({error}); compiled code is not kept")
+            _warn(self._folder, f"{self._folder} cannot be written ({error}); compiled code is not kept")
 
     def discard(self, key: str, reason: str) -> None:
         """Remove a file that turned out to be of no use."""
         if self._folder is not None:
             path = self._folder / (key + SUFFIX)
-            _warn(f"{path} {reason}; compiling anew")
+            _warn(self._folder, f"{path} {reason}; compiling anew")
             with contextlib.suppress(OSError):
                 path.unlink()
 
@@ -90,7 +98,7 @@ class KernelCache:
         try:
             file = open(self._folder / "lock", "ab")  # noqa: SIM115 - closing it is what releases the lock
         except OSError as error:
-            _warn(f"{self._folder} cannot be written ({error}); compiled code is not kept")
+            _warn(self._folder, f"{self._folder} cannot be written ({error}); compiled code is not kept")
             yield
             return
         with file:
@@ -127,13 +135,13 @@ def _private_folder(folder: Path) -> Path | None:
         if not os.access(folder, os.W_OK | os.X_OK):
             raise OSError("it is read-only")
     except OSError as error:
-        _warn(f"cache folder {folder} is not used: {error}; kernels are compiled in every process")
+        _warn(folder, f"cache folder {folder} is not used: {error}; kernels are compiled in every process")
         return None
     return folder
 
 
-def _warn(message: str) -> None:
-    """Once per process and message."""
-    if message not in _warned:
-        _warned.add(message)
+def _warn(folder: Path, message: str) -> None:
+    """Once per process and folder: what is wrong with one of its files seldom is with one alone."""
+    if folder not in _warned:
+        _warned.add(folder)
         warnings.warn(message, RuntimeWarning, stacklevel=3)
