@@ -20,7 +20,9 @@ def numeric(name: str, value: Any) -> Array:
     try:
         array = np.asarray(value)
     except ValueError:
-        raise DynamicsError(f"{name} is ragged: its rows differ in length") from None
+        array = None
+    if array is None or (array.dtype == object and array.ndim == 1 and any(np.ndim(row) for row in array)):
+        raise DynamicsError(f"{name} is ragged: its rows differ in length")  # NumPy before 1.24 makes objects of it
     if array.dtype.kind not in "fiu":
         raise DynamicsError(f"{name} has dtype {array.dtype}, expected real numbers")
     if array.dtype.itemsize > 8:
