@@ -9,7 +9,8 @@ robot_state_publisher and RViz start too where they are installed.
 from __future__ import annotations
 
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix
-from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, Shutdown
+from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, RegisterEventHandler, Shutdown
+from launch.event_handlers import OnShutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from urdf_parser_py.urdf import URDF
@@ -44,7 +45,9 @@ def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         end = Shutdown(reason=f"{executable} has ended")
         return Node(package="rnea_ros", executable=executable, parameters=[parameters], on_exit=end, **common, **more)
 
+    farewell = "ending the simulation: the watchdog calls for the brakes now, as it would at an arm that can fall"
     started: list[LaunchDescriptionEntity] = [
+        RegisterEventHandler(OnShutdown(on_shutdown=[LogInfo(msg=farewell)])),
         ours("rnea_simulator"),
         ours("rnea_watchdog", sigterm_timeout="1"),  # here nothing falls when it lets go: the arm ends too
         ours("rnea_controller"),
