@@ -11,6 +11,7 @@ from virtual_arm import GAINS, URDF
 from rnea_ros.control import checks
 from rnea_ros.control.controller import Controller
 from rnea_ros.control.errors import ParameterError
+from rnea_ros.control.parameters import PARAMETERS
 from rnea_ros.control.settings import build
 from rnea_ros.dynamics.inverse_dynamics import InverseDynamics
 from rnea_ros.model.urdf import load_urdf
@@ -80,3 +81,19 @@ def test_poses_that_cannot_be_held_are_told() -> None:
     values = {"gravity_source": "self", **GAINS["panda"], "limits.effort": [30.0]}
     lines = [line for _, line in Controller(ROBOTS["panda"], values).take_messages()]
     assert any("gravity takes up to" in line and "'panda_joint2'" in line for line in lines)
+
+
+def test_a_live_change_is_checked_over_the_poses_only_where_it_concerns_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the loop there is no time for more."""
+    robot = ROBOTS["panda"]
+    controller = Controller(robot, {"gravity_source": "self", "history.seconds": 0.0, **GAINS["panda"]})
+    assert set(checks.CHECKED) <= {parameter.name for parameter in PARAMETERS if parameter.live}
+    looked: list[str] = []
+    monkeypatch.setattr(checks, "check", lambda *_: looked.append("check") or [])
+    monkeypatch.setattr(checks, "proposed_gains", lambda *_: looked.append("proposed") or (None, None))
+    for changes in ({"feedforward": "none"}, {"terms_rate": 100.0}, {"limits.tracking_fault": [1.0]}):
+        controller.set_parameters(changes)
+    controller.set_parameters({"payload.mass": 1.0})
+    assert looked == []
+    controller.set_parameters({"feedforward_pd.kd": GAINS["panda"]["feedforward_pd.kd"]})
+    assert looked == ["check"]

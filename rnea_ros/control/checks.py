@@ -28,6 +28,11 @@ NEAR_LIMIT = 0.7  # of the bound: worth a warning
 RARE = 0.1  # share of the poses in which a bound may be passed with a warning alone
 SLOW_POLE = 20.0  # rad/s
 LOST_TO_GRAVITY = 0.7  # largest share of the stiffness
+# What `check` looks at, of all that changes while the controller is active.
+CHECKED = (
+    "law", "gravity_at", "feedforward_pd.kp", "feedforward_pd.kd", "computed_torque.kp", "computed_torque.kd",
+    "gravity_compensation.damping", "braking.damping", "limits.effort",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +98,10 @@ def proposed_braking(found: Survey, latency: float) -> Array:
 
 def completed(settings: Settings, found: Survey, names: tuple[str, ...]) -> Settings:
     """Settings with what was left empty and has a default filled in. Gains have none: ParameterError proposes some."""
-    kp, kd = proposed_gains(found, settings.latency, settings.effort_limit)
     if settings["law"] == "feedforward_pd":
-        for name, given, proposal in (("kp", settings.kp, kp), ("kd", settings.kd, kd)):
+        for index, (name, given) in enumerate((("kp", settings.kp), ("kd", settings.kd))):
             if given is None:
+                proposal = proposed_gains(found, settings.latency, settings.effort_limit)[index]
                 raise ParameterError(
                     f"parameter 'feedforward_pd.{name}' is not set; for this robot at a latency of "
                     f"{settings.latency * 1e3:g} ms {_listed(proposal)} would do"
@@ -112,7 +117,9 @@ def completed(settings: Settings, found: Survey, names: tuple[str, ...]) -> Sett
             braking = np.minimum(braking, settings.kd)
     stiffness = settings.position_stiffness
     if stiffness is None:
-        stiffness = kp if settings.kp is None else settings.kp
+        stiffness = settings.kp
+    if stiffness is None:
+        stiffness, _ = proposed_gains(found, settings.latency, settings.effort_limit)
     damping = settings.float_damping
     if damping is None:
         damping = 0.1 * braking
@@ -175,8 +182,8 @@ def _check_bound(
     for joint, (name, value) in enumerate(zip(names, gain, strict=True)):
         bound = bounds[:, joint]
         share = float(np.mean(value >= bound))
-        most = float(np.quantile(bound, RARE))
         if share > RARE:
+            most = float(np.quantile(bound, RARE))
             raise ParameterError(
                 f"parameter {parameter!r}: {value:.3g} {unit} in {name!r} makes the loop diverge in {share:.0%} of the "
                 f"poses: its effective inertia at a latency of {latency * 1e3:g} ms allows {most:.3g}; lower it, or "

@@ -267,14 +267,16 @@ class Controller:
         self._publishers[topic] = list(nodes)
 
     def set_parameters(self, changes: Mapping[str, Any]) -> None:
-        """Change live parameters, all or none. Raises ParameterError."""
+        """Change live parameters, all or none. Raises ParameterError. The gains are checked again over all poses only
+        where the change concerns them: that takes about a period."""
         for name in changes:
             if name in BY_NAME and not BY_NAME[name].live:
                 raise ParameterError(f"parameter {name!r} is read at configure: deactivate and clean up first")
         settings = build({**self.settings.values, **changes}, self.robot)
         settings = checks.completed(settings, self._survey, self.robot.joint_names)
-        warnings = checks.check(settings, self._survey, self.robot.joint_names)
-        self.messages += [("warning", line) for line in warnings]
+        if not changes.keys().isdisjoint(checks.CHECKED):
+            warnings = checks.check(settings, self._survey, self.robot.joint_names)
+            self.messages += [("warning", line) for line in warnings]
         self.settings = settings
         self.drive.take(settings)
         self.monitor.take(settings)
