@@ -45,6 +45,35 @@ def test_out_may_overlap_the_inputs(panda: InverseDynamics, shift: int, wrenches
     np.testing.assert_array_equal(panda.gravity_torque(q, out=memory[shift:]), expected)
 
 
+class Subclass(np.ndarray):
+    pass
+
+
+OUT = {
+    "subclass": lambda shape: np.zeros(shape).view(Subclass),
+    "masked array": np.ma.zeros,
+    "unaligned": lambda shape: np.zeros(8 * np.prod(shape) + 1, np.uint8)[1:].view(np.float64).reshape(shape),
+    "every other of a longer array": lambda shape: np.zeros((*shape[:-1], 2 * shape[-1]))[..., ::2],
+    "columns first": lambda shape: np.zeros(shape[::-1]).T,
+}
+
+
+@pytest.mark.parametrize("kind", OUT)
+def test_out_of_any_layout(panda: InverseDynamics, kind: str) -> None:
+    many, wrench = np.random.default_rng(9).normal(size=(3, 150, N)), np.arange(6.0)
+    for states in (many[:, 0], many):
+        calls = {
+            "torque": lambda out, states=states: panda.torque(*states, out=out),
+            "lists": lambda out, states=states: panda.torque(*states.tolist(), out=out),
+            "wrench": lambda out, states=states: panda.torque(*states, wrench, out=out),
+            "gravity": lambda out, states=states: panda.gravity_torque(states[0], out=out),
+        }
+        for name, call in calls.items():
+            out = OUT[kind](states[0].shape)
+            assert call(out) is out, name
+            np.testing.assert_array_equal(np.asarray(out), call(None), err_msg=name)
+
+
 def test_out_of_one_state_may_overlap_the_inputs(panda: InverseDynamics) -> None:
     memory, (qd, qdd) = np.linspace(-1.0, 1.0, N + 3), np.ones((2, N))
     expected = panda.torque(memory[:N].copy(), qd, qdd)

@@ -132,7 +132,7 @@ class InverseDynamics:
             except (AttributeError, TypeError, ValueError):
                 pass
             # Many states, or not arrays as the kernel wants them: the checks tell which
-            if out is None and (batch := self._batch_as_it_is(q, qd, qdd)) is not None:
+            if (batch := self._batch_as_it_is(q, qd, qdd, out)) is not None:
                 return batch
         q, qd, qdd = validation.joint_arrays(self._robot.joint_names, q=q, qd=qd, qdd=qdd)
         if wrench is None:
@@ -156,7 +156,8 @@ class InverseDynamics:
         (q,) = validation.joint_arrays(self._robot.joint_names, q=q)
         if q.ndim == 1:
             torque = np.empty_like(q)
-            self._kernel.gravity(q, self._inputs, torque)
+            if not self._kernel.gravity(q, self._inputs, torque):
+                raise RuntimeError("the kernel does not take arrays that were checked")
             return torque if out is None else _filled(out, torque)
         still = np.zeros_like(q)
         return self._run(q, still, still, self._rigid(), out)
@@ -261,11 +262,13 @@ class InverseDynamics:
 
     # Shared
 
-    def _batch_as_it_is(self, q: Any, qd: Any, qdd: Any) -> Array | None:
+    def _batch_as_it_is(self, q: Any, qd: Any, qdd: Any, out: Array | None) -> Array | None:
         """Torque of (N, n) states where the kernel itself tests everything about them, and finds nothing wrong."""
         try:
             if self._kernel.tests_finite and q.shape == qd.shape == qdd.shape == (len(q), self._n):
-                torque: Array = _empty(q.shape)
+                torque: Array = _empty(q.shape) if out is None else out
+                if torque.shape != q.shape or not _writes_apart(torque, q, qd, qdd):
+                    return None
                 return torque if self._kernel.batch(q, qd, qdd, self._inputs, torque) else None
         except (AttributeError, TypeError, ValueError):
             pass
@@ -306,7 +309,8 @@ class InverseDynamics:
             target = np.empty_like(q)
         else:
             target = out
-        (self._kernel.single if q.ndim == 1 else self._kernel.batch)(q, qd, qdd, inputs, target)
+        if not (self._kernel.single if q.ndim == 1 else self._kernel.batch)(q, qd, qdd, inputs, target):
+            raise RuntimeError("the kernel does not take arrays that were checked")
         return target if out is None or target is out else _filled(out, target)
 
     def _wrench_torque(self, q: Array, wrench: Array) -> Array:
@@ -321,8 +325,9 @@ class InverseDynamics:
 
 
 def _writes_apart(out: Array, *read: Array) -> bool:
-    """Whether a kernel can write to `out` while it reads the others."""
-    return out.flags.c_contiguous and not any(np.may_share_memory(out, array) for array in read)
+    """Whether a kernel can write to `out` as it stands while it reads the others."""
+    plain = type(out) is np.ndarray and out.flags.carray  # contiguous, aligned, writeable
+    return plain and not any(np.may_share_memory(out, array) for array in read)
 
 
 def _filled(out: Array, values: Array) -> Array:
