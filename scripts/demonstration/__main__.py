@@ -79,8 +79,8 @@ def demonstrate(robot_name: str) -> bool:
     save(picture, f"{setup.name}, simulated", run, robot.joint_names)
     say("done")
     lines = rows(run, robot.joint_names)
-    noise = simulated["encoder_noise"] * 1e3
-    title = f"{setup.name}: {robot.n} joints, {robot.total_mass:.1f} kg, simulated at 1 kHz, {noise:g} mrad of noise"
+    noise = f"encoder noise {simulated['encoder_noise'] * 1e3:g} mrad"
+    title = f"{setup.name}: {robot.n} joints, {robot.total_mass:.1f} kg, simulated at 1 kHz with {noise}"
     print(f"\n{table(title, lines)}\n\nPicture: {picture}\n", flush=True)
     return all(row.good is not False for row in lines)
 
