@@ -18,6 +18,7 @@ from rnea_ros.control.handover import GOODBYE, LEFT, WAITING, Status
 from rnea_ros.control.supervisor import Event
 from rnea_ros.control.trajectory import Point, TrajectoryRequest
 from rnea_ros.control.watchdog import Recent, StateMessage, Watchdog
+from rnea_ros.control.watchdog_parameters import page
 from rnea_ros.dynamics.inverse_dynamics import InverseDynamics
 from rnea_ros.model.urdf import load_urdf
 
@@ -382,3 +383,7 @@ def happen(arm: WatchedArm, event: str) -> None:
             arm._watchdog_sends(command)
     elif event == "payload":
         watchdog.on_payload(0.5, np.array([0.0, 0.0, 0.0]), np.zeros((3, 3)))
+
+
+def test_the_parameter_page_is_up_to_date() -> None:
+    assert (URDF.parent / "docs" / "watchdog_parameters.md").read_text() == page()

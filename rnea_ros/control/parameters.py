@@ -190,10 +190,18 @@ def page() -> str:
         "single value for all. Whole numbers serve as doubles. Units are for revolute joints; a prismatic joint has m for",
         "rad and N for Nm.",
         "",
+        *rows(PARAMETERS),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def rows(parameters: Iterable[Parameter]) -> list[str]:
+    """Lines of a Markdown table."""
+    lines = [
         "| name | type | default | bounds | unit | live | meaning |",
         "|---|---|---|---|---|---|---|",
     ]
-    for item in PARAMETERS:
+    for item in parameters:
         kind = item.kind.replace("_", " ") + (", per joint" if item.per_joint else "")
         default = f"empty: {item.when_empty}" if item.when_empty and not item.default else _shown(item.default)
         if item.choices:
@@ -204,7 +212,7 @@ def page() -> str:
             f"| `{item.name}` | {kind} | {default} | {bounds} | {item.unit} | {'yes' if item.live else ''} "
             f"| {item.sentence} |"
         )
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _shown(value: Any) -> str:

@@ -1,12 +1,15 @@
 """Every parameter of the watchdog: those that it shares with the controller, and its own.
 
 The shared ones are the controller's own declarations, so that both nodes can be given the same values.
+`python -m rnea_ros.control.watchdog_parameters` prints the page of the documentation.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rnea_ros.control.handover import PATIENCE
-from rnea_ros.control.parameters import BY_NAME, Parameter
+from rnea_ros.control.parameters import BY_NAME, Parameter, rows
 
 SHARED = (
     "robot_description", "robot_description_file", "joints", "locked_joints", "locked_positions", "tip", "gravity",
@@ -24,3 +27,28 @@ OWN: tuple[Parameter, ...] = (
 )  # fmt: skip
 
 WATCHDOG_PARAMETERS: tuple[Parameter, ...] = (*(BY_NAME[name] for name in SHARED), *OWN)
+
+
+def page() -> str:
+    """The documentation page, Markdown."""
+    lines = [
+        "# Parameters of `rnea_watchdog`",
+        "",
+        "Written by `python -m rnea_ros.control.watchdog_parameters`; edit the declarations there, not this page.",
+        "",
+        "All are read at start; none changes while it runs. The shared ones mean what they mean to the controller, and are",
+        "to be given the same values. Names that only the controller has are passed over, so that one file serves both.",
+        "",
+        "## Its own",
+        "",
+        *rows(OWN),
+        "",
+        "## Shared with the controller",
+        "",
+        *rows(replace(item, live=False) for item in WATCHDOG_PARAMETERS if item not in OWN),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -19,6 +19,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -227,6 +228,12 @@ class WatchdogNode(Node):
         self._stream(self.core.release(self._now()))
         return response
 
+    def survive(self, error: Exception) -> None:
+        """A mistake in our own program is one line; the next state or tick is another chance."""
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        line = f"internal error: {type(error).__name__}: {error} ({place.filename}:{place.lineno}); please report it"
+        self.get_logger().error(line, throttle_duration_sec=1.0)
+
     def interrupt(self) -> None:
         """SIGINT"""
         if self.core is not None:
@@ -322,7 +329,12 @@ def main(arguments: list[str] | None = None) -> int:
         executor = make_executor(node.context)
         executor.add_node(node)
         while node.context.ok() and not node.finished:
-            executor.spin_once(timeout_sec=0.1)
+            try:
+                executor.spin_once(timeout_sec=0.1)
+            except Exception as error:  # whatever it is, the arm may be ours to carry
+                if node.core is None:
+                    raise
+                node.survive(error)
             if asked:
                 if asked.popleft() == signal.SIGTERM or node.core is None:
                     break
