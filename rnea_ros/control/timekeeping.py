@@ -7,6 +7,8 @@ from enum import Enum, auto
 
 from rnea_ros.control.joint_states import PassedOver
 
+PAUSE = 5.0  # times the period: one longer interval is a pause, several of them in a row are a slower rate
+
 
 class Time(Enum):
     """What a stamp is judged to be."""
@@ -64,7 +66,7 @@ class Timekeeper:
             if self.intervals == 0:
                 self.period = interval
             self.jitter += 0.05 * (abs(interval - self.period) - self.jitter)
-            self.period += 0.05 * (interval - self.period)
+            self.period += 0.05 * (min(interval, PAUSE * self.period) - self.period)
             self.intervals += 1
         self.age += 0.05 * ((arrival - stamp) * 1e-9 - self.age)
         self.last_stamp, self.last_arrival = stamp, arrival
