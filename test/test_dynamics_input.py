@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -241,3 +242,35 @@ def test_without_the_builtin(monkeypatch: pytest.MonkeyPatch, state: State) -> N
         slow.torque(state[0], np.zeros(3), state[2])
     with pytest.raises(DynamicsError, match="out is read-only"):
         slow.torque(*state, out=np.broadcast_to(0.0, N))
+
+
+def test_a_compiled_function_outlives_the_robot_that_it_was_made_for() -> None:
+    pytest.importorskip("numba")
+    if not native_call.supported():
+        pytest.skip("another interpreter: Numba's own functions are used")
+    dynamics = InverseDynamics(load_urdf(URDF / "planar_2r.urdf"), backend="numba")
+    q, out = np.array([0.3, -0.4]), np.empty(2)
+    expected, inputs, gravity = dynamics.gravity_torque(q), dynamics._inputs, dynamics._kernel.gravity
+    del dynamics
+    numba_backend.compiled_function.cache_clear()
+    gc.collect()
+    junk = [bytes(range(1, size)) for size in (33, 49, 65) for _ in range(1000)]  # over what was freed
+    assert (gravity.__name__, len(junk)) == ("kernel", 3000)
+    assert gravity(q, inputs, out)
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [(1 + 2j,), (10**400,), (b"2",), ("2",), (1.0, [1j, 0, 0]), (1.0, np.ma.masked_equal([0.0, 1.0, 2.0], 1.0))],
+)
+def test_a_payload_that_is_not_of_real_numbers_is_refused(panda: InverseDynamics, value: Any) -> None:
+    with pytest.raises(DynamicsError, match="payload: .* is not numeric"):
+        panda.payload = value
+    assert panda.payload is None
+
+
+@pytest.mark.parametrize("frame", [3, ["panda_link7"], {}, np.zeros(3)])
+def test_a_payload_frame_that_is_no_name_is_refused(panda: InverseDynamics, frame: Any) -> None:
+    with pytest.raises(DynamicsError, match="unknown frame"):
+        panda.payload = (1.0, (0.0, 0.0, 0.0), None, frame)

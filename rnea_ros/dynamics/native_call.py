@@ -47,26 +47,27 @@ def supported() -> bool:
     )
 
 
-class Builtin:
-    """A builtin function made of compiled code. It must be kept while the function is in use."""
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
 
-    class _MethodDef(ctypes.Structure):
-        _fields_ = (
-            ("name", ctypes.c_char_p),
-            ("function", ctypes.c_void_p),
-            ("flags", ctypes.c_int),
-            ("doc", ctypes.c_char_p),
-        )
 
-    def __init__(self, compiled: Any) -> None:
-        """compiled: a Numba cfunc (self, arguments, count) whose text has a `builtin_head`."""
-        self._compiled = compiled
-        self._definition = self._MethodDef(b"kernel", compiled.address, METH_FASTCALL, None)
-        answer = ctypes.cast(ctypes.pythonapi.PyBool_FromLong, ctypes.c_void_p).value
-        self._table = np.array([id(np.ndarray), id(np.dtype(np.float64)), answer], dtype=np.int64)
-        make = ctypes.pythonapi.PyCFunction_NewEx
-        make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-        self.function: Callable[..., bool] = make(ctypes.addressof(self._definition), self._table, None)
+def builtin(compiled: Any) -> Callable[..., bool]:
+    """A builtin function made of compiled code: a Numba cfunc (self, arguments, count) with a `builtin_head`.
+
+    The function keeps all that it is made of alive, as its self and its module, whatever becomes of the robot.
+    """
+    definition = _MethodDef(b"kernel", compiled.address, METH_FASTCALL, None)
+    answer = ctypes.cast(ctypes.pythonapi.PyBool_FromLong, ctypes.c_void_p).value
+    table = np.array([id(np.ndarray), id(np.dtype(np.float64)), answer], dtype=np.int64)
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]
+    function: Callable[..., bool] = make(ctypes.addressof(definition), table, (definition, compiled))
+    return function
 
 
 def builtin_head(lengths: dict[str, int]) -> Head:

@@ -52,7 +52,6 @@ class NumbaKernel:
         self._rigid, self._drive, self._gravity = rigid, drive, gravity
         self._arrays = PythonKernel(n, rigid, drive, gravity) if rigid.operations > BATCH_OPERATIONS else None
         self.tests_finite = self._arrays is None
-        self._kept: list[native_call.Builtin] = []
 
     @cached_property
     def single(self) -> Callable[..., bool]:
@@ -78,9 +77,7 @@ class NumbaKernel:
             return compiled_dispatcher(source, numba.boolean(*([ROW] * (len(letters) + 2))))
         lengths = {**dict.fromkeys(letters, self._n), "p": Layout(self._n).size, "out": self._n}
         source = single_source("kernel", letters, self._n, programs, native_call.builtin_head(lengths))
-        builtin = native_call.Builtin(compiled_function(source))
-        self._kept.append(builtin)
-        return builtin.function
+        return native_call.builtin(compiled_function(source))
 
 
 @lru_cache(maxsize=64)

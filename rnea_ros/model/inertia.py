@@ -110,9 +110,14 @@ def checked_inertial(what: str, mass: Any, com: Any = None, inertia: Any = None)
 
 def _array(what: str, quantity: str, value: Any, shape: tuple[int, ...]) -> Array:
     try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what}: {quantity} is not numeric") from None
+        given = np.asarray(value)
+    except ValueError:  # ragged
+        given = np.asarray(None)
+    if given.dtype.kind not in "fiu" or np.ma.is_masked(
+        value
+    ):  # no text, no complex number, none too large for float64
+        raise ModelError(f"{what}: {quantity} is not numeric")
+    array = np.array(given, dtype=np.float64)
     if array.shape != shape:
         raise ModelError(f"{what}: {quantity} has shape {array.shape}, expected {shape}")
     if not np.isfinite(array).all():

@@ -226,7 +226,7 @@ class RobotModel:
 
     def frame(self, name: str) -> Frame:
         """The frame of the link `name`. Raises ModelError that lists the frames for an unknown name."""
-        found = self.frames.get(name)
+        found = self.frames.get(name) if isinstance(name, str) else None
         if found is None:
             raise ModelError(f"unknown frame {name!r}; frames are {', '.join(self.frames)}")
         return found
