@@ -113,6 +113,9 @@ def test_a_moving_end_is_followed_by_a_stop() -> None:
         (TrajectoryRequest(NAMES, [Point(NAN, (0, 0))]), "point 0: time_from_start is not finite"),
         (TrajectoryRequest(NAMES, [Point(0, (0, 0)), Point(1, (0, NAN))]), "point 1: position of 'b' is nan"),
         (TrajectoryRequest(NAMES, [Point(0, (0, 0), (NAN, 0))]), "point 0: velocity of 'a' is nan"),
+        (TrajectoryRequest(NAMES, [Point(1, (0, 1e308))]), "point 0: position of 'b' is 1e.308, expected"),
+        (TrajectoryRequest(NAMES, [Point(1, (0, 0), (1e308, 0))]), "point 0: velocity of 'a' is 1e.308, expected"),
+        (TrajectoryRequest(NAMES, [Point(1, (0, 0), (0, 0), (0, -1e7))]), "point 0: acceleration of 'b' is -1e.07"),
     ],
 )
 def test_refusals_name_joint_and_point(request_: TrajectoryRequest, line: str) -> None:
@@ -224,7 +227,9 @@ def test_streamed_set_points_are_followed_without_steps(orders: int) -> None:
     ("point", "line"),
     [
         (Point(0.0, (0,)), "reference: 1 positions for 2 joints"),
-        (Point(0.0, (0, NAN)), "a value of 'b' is not finite"),
+        (Point(0.0, (0, NAN)), "a value of 'b' is nan, expected a number"),
+        (Point(0.0, (0, 1e308)), "a value of 'b' is 1e.308, expected a number"),
+        (Point(0.0, (0, 0), (0, 0), (1e308, 0)), "a value of 'a' is 1e.308, expected a number"),
         (Point(0.0, (0, 1)), "reference: starts at 1 in 'b'"),
         (Point(0.0, (0, 0), (0, 11)), "'b' is asked to exceed its speed limit"),
     ],
@@ -242,3 +247,12 @@ def test_references_are_held_inside_the_soft_limits() -> None:
     target.brake(SECOND, SLOW)
     for k in range(100):
         assert advance(target, SECOND + k * SECOND // 100)[0, 0] <= 3.0
+
+
+def test_no_number_of_turns_is_made_of_a_huge_position() -> None:
+    target = reference(continuous=True)
+    with pytest.raises(Refusal, match="position of 'a' is 1e.308"):
+        follow(target, TrajectoryRequest(NAMES, [Point(1.0, (1e308, 0.0))]))
+    with pytest.raises(Refusal, match="a value of 'a' is 1e.308"):
+        target.stream(Point(0.0, (1e308, 0.0)), SECOND, SECOND, 0.1)
+    assert not target.moving

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rnea_ros.control.errors import Refusal
 from rnea_ros.control.trajectory import (
+    LARGEST,
     Point,
     Spline,
     TrajectoryRequest,
@@ -130,9 +131,13 @@ class Reference:
                 raise Refusal(f"reference: {len(values)} {what} for {n} joints")
             target[row] = values
             given = row
-        if not np.isfinite(target).all():
-            joint = self.joint_names[int(np.argwhere(~np.isfinite(target))[0][1])]
-            raise Refusal(f"reference: a value of {joint!r} is not finite")
+        bad = ~(np.abs(target) <= LARGEST)
+        if bad.any():
+            row, joint = (int(i) for i in np.argwhere(bad)[0])
+            raise Refusal(
+                f"reference: a value of {self.joint_names[joint]!r} is {target[row, joint]:g}, expected a number of at "
+                f"most {LARGEST:g}"
+            )
         turns = np.where(self.continuous, np.round((self.state[0] - target[0]) / (2.0 * np.pi)), 0.0)
         target[0] += 2.0 * np.pi * turns
         self._require_near(target[0], tolerance, "reference")

@@ -27,6 +27,7 @@ from rnea_ros.control.errors import Refusal
 Array = NDArray[np.float64]
 
 MAXIMUM_POINTS = 10_000
+LARGEST = 1e6  # no position, velocity or acceleration of an arm is: it would make a number of turns, or overflow
 CHECKS_PER_SEGMENT = 8  # samples at which a segment is held against the limits
 
 
@@ -191,7 +192,7 @@ def checked(request: TrajectoryRequest, joint_names: Sequence[str]) -> Waypoints
             if len(row):
                 array[index] = row
         arrays.append(array[:, order])
-    _check_finite(points, arrays, joint_names)
+    _check_values(points, arrays, joint_names)
     return Waypoints(times, *arrays)
 
 
@@ -216,17 +217,20 @@ def _check_times(times: Array) -> None:
         )
 
 
-def _check_finite(points: Sequence[Point], arrays: Sequence[Array], joint_names: Sequence[str]) -> None:
+def _check_values(points: Sequence[Point], arrays: Sequence[Array], joint_names: Sequence[str]) -> None:
     given = (
         np.ones(len(points), dtype=bool),
         np.array([len(point.velocities) > 0 for point in points]),
         np.array([len(point.accelerations) > 0 for point in points]),
     )
     for what, array, rows in zip(("position", "velocity", "acceleration"), arrays, given, strict=True):
-        bad = ~np.isfinite(array) & rows[:, None]
+        bad = ~(np.abs(array) <= LARGEST) & rows[:, None]
         if bad.any():
             index, joint = (int(i) for i in np.argwhere(bad)[0])
-            raise Refusal(f"trajectory point {index}: {what} of {joint_names[joint]!r} is {array[index, joint]:g}")
+            raise Refusal(
+                f"trajectory point {index}: {what} of {joint_names[joint]!r} is {array[index, joint]:g}, expected a "
+                f"number of at most {LARGEST:g}"
+            )
 
 
 def unwound(waypoints: Waypoints, at: Array, continuous: NDArray[np.bool_]) -> Waypoints:
