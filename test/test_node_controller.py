@@ -38,6 +38,8 @@ CONTROLLER: dict[str, Any] = {
     "gravity_source": "self",
     "feedforward_pd.kp": [75.0, 70.0],
     "feedforward_pd.kd": [10.0, 3.5],
+    "latency": 0.004,  # gains that stand the delays of a machine that does much else
+    "minimum_rate": 20.0,
 }
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 FAST = QoSProfile(depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -114,8 +116,7 @@ def test_holds_floats_tracks_refuses_stops_and_says_goodbye(ros: Any) -> None:
     client.move([0.5, -0.2])
     client.wait_mode("tracking")
     client.wait_mode("hold")
-    client.wait_states(200)
-    np.testing.assert_allclose(client.position, [0.5, -0.2], atol=2e-3)
+    ros.spin_until(lambda: np.abs(client.position - [0.5, -0.2]).max() < 1e-3, "the arm to settle at its goal")
 
     client.move([0.5, -0.2], names=["joint_1", "elbow"])
     process.wait_for("trajectory: unknown joint 'elbow'; controlled are joint_1, joint_2")
@@ -176,7 +177,7 @@ def test_f19_f31_lifecycle_in_a_namespace_with_the_description_from_the_topic(ro
     ros.spin_until(lambda: change(Transition.TRANSITION_CONFIGURE), "the description")
     client.wait_states(50)
     assert client.modes[-1] == "idle" and not client.commands
-    assert change(Transition.TRANSITION_ACTIVATE)
+    ros.spin_until(lambda: change(Transition.TRANSITION_ACTIVATE), "the activation")
     ros.spin_until(lambda: client.commands, "the first command")
     gravity = InverseDynamics(load_urdf(URDF / "planar_2r.urdf"), backend="recursion").gravity_torque(np.array(HOME))
     np.testing.assert_allclose(client.commands[0].data, gravity, atol=0.02)
@@ -188,7 +189,7 @@ def test_f19_f31_lifecycle_in_a_namespace_with_the_description_from_the_topic(ro
     count = len(client.commands)
     client.wait_states(100)
     assert len(client.commands) == count  # silent
-    assert change(Transition.TRANSITION_ACTIVATE)
+    ros.spin_until(lambda: change(Transition.TRANSITION_ACTIVATE), "the second activation")
     client.wait_mode("hold")
     process.send(signal.SIGTERM)
     assert process.wait() == 0

@@ -142,7 +142,7 @@ class Controller:
             return None
         if verdict is Time.JUMPED:
             self.drive.forget_times()
-            self._happen(Event.TIME_JUMP, "the clock jumped: the arm is held where it is")
+            self._happen(Event.TIME_JUMP, "the clock jumped, or this process stood still: the arm is braked and held")
         if not self._is_ours(arrival):
             return Command(None, stamp, WAITING)
         return self._cycle(stamp, arrival)
@@ -237,12 +237,27 @@ class Controller:
 
     def on_wrench(self, wrench: Array, frame: str, now: int) -> None:
         """What the environment exerts on the tip body: (6,) force N then moment Nm, about the origin of `frame` and in
-        its axes; an empty name is the tip. Raises Refusal."""
-        if not np.isfinite(wrench).all():
-            raise Refusal("external_wrench: a value is not finite")
+        its axes; an empty name is the tip. Raises Refusal, also where the joints could not carry it."""
+        bad = ~(np.abs(wrench) <= LARGEST)
+        if bad.any():
+            raise Refusal(f"external_wrench: a value is {wrench[bad][0]:g}, expected a number of at most {LARGEST:g}")
         rotation, translation = frame_in_tip(self.robot, frame, "external_wrench")
         force, moment = rotation @ wrench[:3], rotation @ wrench[3:]
-        self.drive.take_wrench(np.concatenate([force, moment + np.cross(translation, force)]), now)
+        at_tip = np.concatenate([force, moment + np.cross(translation, force)])
+        torque = np.abs(self._wrench_torque(at_tip))
+        for name, needed, limit in zip(self.robot.joint_names, torque, self.settings.effort_limit, strict=True):
+            if needed > limit:
+                raise Refusal(
+                    f"external_wrench: takes {needed:.4g} Nm in {name!r}, above its limit of {limit:.4g} Nm; send what "
+                    "the arm can carry"
+                )
+        self.drive.take_wrench(at_tip, now)
+
+    def _wrench_torque(self, wrench: Array) -> Array:
+        """−J_bᵀ w where the arm is: (n,) Nm."""
+        still = np.zeros(self.robot.n)
+        torque: Array = self.arm.dynamics.terms(self.reader.position, still, still, wrench).wrench
+        return torque
 
     def on_payload(self, mass: float, com: Array, inertia: Array, frame: str) -> None:
         """Another payload: kg, com (3,) m in `frame`, inertia (3, 3) kg m² about com in its axes; an empty name is the
