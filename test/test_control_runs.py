@@ -344,8 +344,21 @@ def test_external_wrench_is_fed_forward_in_its_frame_and_times_out() -> None:
     assert not command_terms(arm.controller.drive)["wrench"].any()
     with pytest.raises(Refusal, match="frame 'panda_link3' is not fixed to the tip"):
         arm.controller.on_wrench(np.zeros(6), "panda_link3", arm.now)
-    with pytest.raises(Refusal, match="not finite"):
+    with pytest.raises(Refusal, match="a value is nan, expected a number"):
         arm.controller.on_wrench(np.full(6, np.nan), "", arm.now)
+
+
+@pytest.mark.parametrize("force", [1e308, -1e150, 1e5, 1e3])
+def test_a_wrench_that_no_joint_could_carry_is_refused_and_the_arm_stays(force: float) -> None:
+    arm = ready()
+    arm.run(0.6)
+    before = arm.controller.reader.position.copy()
+    for _ in range(60):
+        with pytest.raises(Refusal, match="external_wrench: (a value is .*1e|takes .* Nm in 'panda_joint2', above)"):
+            arm.controller.on_wrench(np.array([0.0, 0.0, force, 0.0, 0.0, 0.0]), "", arm.now)
+        arm.step()
+    assert arm.controller.mode is Mode.HOLD
+    np.testing.assert_allclose(arm.controller.reader.position, before, atol=1e-3)
 
 
 # Inputs that go wrong

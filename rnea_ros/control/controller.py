@@ -27,7 +27,7 @@ from rnea_ros.control.parameters import BY_NAME, SELF
 from rnea_ros.control.settings import build
 from rnea_ros.control.supervisor import Action, Event, Mode, Supervisor
 from rnea_ros.control.timekeeping import Time, Timekeeper
-from rnea_ros.control.trajectory import Point, TrajectoryRequest
+from rnea_ros.control.trajectory import LARGEST, Point, TrajectoryRequest
 from rnea_ros.control.turn import Turn
 from rnea_ros.model.robot import RobotModel
 
@@ -255,9 +255,8 @@ class Controller:
 
     def _wrench_torque(self, wrench: Array) -> Array:
         """−J_bᵀ w where the arm is: (n,) Nm."""
-        still = np.zeros(self.robot.n)
-        torque: Array = self.arm.dynamics.terms(self.reader.position, still, still, wrench).wrench
-        return torque
+        q, still, torque = self.reader.position, np.zeros(self.robot.n), self.arm.dynamics.torque
+        return torque(q, still, still, wrench) - torque(q, still, still)
 
     def on_payload(self, mass: float, com: Array, inertia: Array, frame: str) -> None:
         """Another payload: kg, com (3,) m in `frame`, inertia (3, 3) kg m² about com in its axes; an empty name is the
