@@ -61,7 +61,7 @@ def float_and_push(client: Client, robot: RobotModel, push: Push, run: Run, say:
     before = time.time_ns()
     client.push(Hand(robot, push, client.state()[0]), push)
     run.push_time = (before - begin) / SECOND, (time.time_ns() - begin) / SECOND
-    client.spin_until(lambda: _still(client, window=0.5, travel=1e-4), "the arm to come to rest", 15.0)
+    client.spin_until(lambda: _still(client, window=1.0, travel=2.5e-4), "the arm to come to rest", 15.0)
     settled = time.time_ns()
     run.settled_time = (settled - begin) / SECOND
     say(f"it came to rest; watching for {FLOATING:g} s whether it stays where it was left")
