@@ -638,3 +638,14 @@ def test_continuous_joint_is_tracked_across_pi() -> None:
     assert arm.mode is Mode.HOLD
     assert arm.q[6] == pytest.approx(2.0 * np.pi - 3.0, abs=2e-3)
     assert arm.controller.drive.way is Way.LAW
+
+
+@pytest.mark.parametrize("change", [{"payload.mass": 999.0, "payload.com": [0.0, 0.0, 9.0]}, {"limits.effort": [1.0]}])
+def test_what_takes_away_the_support_is_refused_and_the_arm_stays(change: dict) -> None:
+    arm = ready()
+    arm.run(0.6)
+    before = arm.controller.reader.position.copy()
+    with pytest.raises(ParameterError, match="gravity and payload would take .* Nm in 'panda_joint2' where the arm is"):
+        arm.controller.set_parameters(change)
+    arm.run(0.2)
+    np.testing.assert_allclose(arm.controller.reader.position, before, atol=1e-3)

@@ -24,7 +24,7 @@ from rnea_ros.control.laws import Arm
 from rnea_ros.control.monitor import Monitor
 from rnea_ros.control.observer import MomentumObserver
 from rnea_ros.control.parameters import BY_NAME, SELF
-from rnea_ros.control.settings import build
+from rnea_ros.control.settings import Settings, build
 from rnea_ros.control.supervisor import Action, Event, Mode, Supervisor
 from rnea_ros.control.timekeeping import Time, Timekeeper
 from rnea_ros.control.trajectory import LARGEST, Point, TrajectoryRequest
@@ -291,9 +291,28 @@ class Controller:
         if not changes.keys().isdisjoint(checks.CHECKED):
             warnings = checks.check(settings, self._survey, self.robot.joint_names)
             self.messages += [("warning", line) for line in warnings]
+        if self.mode is not Mode.IDLE:
+            self._require_support(settings)
         self.settings = settings
         self.drive.take(settings)
         self.monitor.take(settings)
+
+    def _require_support(self, settings: Settings) -> None:
+        """ParameterError where new settings take away the support of the arm where it is: a payload or an effort limit
+        with which gravity alone is above the limit, by more than it is now."""
+        q, dynamics = self.reader.position, self.arm.dynamics
+        before = np.abs(dynamics.gravity_torque(q)) - self.settings.effort_limit
+        self.arm.set_payload(settings.payload)
+        gravity = np.abs(dynamics.gravity_torque(q))
+        self.arm.set_payload(self.settings.payload)
+        for name, needed, limit, lacking in zip(
+            self.robot.joint_names, gravity, settings.effort_limit, before, strict=True
+        ):
+            if needed - limit > max(lacking, 0.0):
+                raise ParameterError(
+                    f"gravity and payload would take {needed:.4g} Nm in {name!r} where the arm is, above its effort "
+                    f"limit of {limit:.4g} Nm"
+                )
 
     def on_watchdog(self, status: str, stamp: int, command: Array | None, now: int) -> None:
         """What the watchdog announces, and its last command (n,) in controller order; see `turn.py`."""
