@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ SIMULATOR = {
 CONTROLLER = {**PANDA, **GAINS["panda"], "history.seconds": 0.0}
 JOINT, FAST = 3, 0.9  # the one that moves while tracking, and the speed at which its controller ends, rad/s
 STILL = 1e-3  # rad
-SEEN = 0.02  # s, at most, by which what this process sees is late
+SLACK = 0.04  # s, by which on a busy machine what this process sees is late, or the loop is
 LATCHED = QoSProfile(depth=20, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 SENSOR = QoSProfile(depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
 
@@ -128,29 +128,40 @@ class Cell:
             point.time_from_start.sec, point.time_from_start.nanosec = 1, 100_000_000
             names = [f"panda_joint{i}" for i in range(1, 8)]
             trajectory = JointTrajectory(joint_names=names, points=[point])
-            while np.abs(self.velocity).max() < 0.1:  # a new controller is found by this publisher in its own time
-                self._reset.call_async(Trigger.Request())  # where a stall was a fault
-                self._trajectory.publish(trajectory)
-                self.watch(200)
+            self._insist(lambda: self._trajectory.publish(trajectory), lambda: np.abs(self.velocity).max() > 0.1)
             self.ros.spin_until(lambda: abs(self.velocity[JOINT]) > FAST or self.status == "active", "the arm at speed")
 
     def _float(self) -> None:
-        """Ask until it is granted: a killed controller's service is found for a while, and a new one waits first."""
         client = self.ros.node.create_client(SetBool, "rnea_controller/gravity_compensation")
         answers: list[bool] = []
-        while not any(answers):
+
+        def ask() -> None:
             client.call_async(SetBool.Request(data=True)).add_done_callback(
                 lambda done: answers.append(done.result().success)
             )
+
+        self._insist(ask, lambda: any(answers))
+
+    def _insist(self, ask: Callable[[], None], granted: Callable[[], bool]) -> None:
+        """A new controller is found in its own time, and for a while a killed one still is; it may wait, or be in a
+        fault after a stall."""
+        for _ in range(50):
+            self._reset.call_async(Trigger.Request())
+            ask()
             self.watch(200)
+            if granted():
+                return
+        raise AssertionError(self.outputs())
 
     def end_controller(self, how: signal.Signals) -> float:
         """Send the signal. Returns the detection time, s."""
-        before = len(self.statuses)
         sent = time.time()
         self.controller.send(how)
-        self.until_status("active")
-        return next(when for when, status in self.statuses[before:] if status == "active") - sent
+        self.ros.spin_until(lambda: self._active_since(sent), "the watchdog to take over")
+        return self._active_since(sent)[0] - sent
+
+    def _active_since(self, sent: float) -> list[float]:
+        return [when for when, status in self.statuses if when >= sent and status == "active"]
 
     def outputs(self) -> str:
         return "\n".join(process.output for process in self.ros.processes)
@@ -194,7 +205,7 @@ def test_f03_the_arm_is_carried_when_its_controller_ends(
             if how != signal.SIGINT:
                 detections.append(detection)
             moved = np.abs(cell.watch(400) - place).max()
-            bound = STILL if mode != "tracking" else overrun_bound(place, speed, detection + SEEN)
+            bound = STILL if mode != "tracking" else overrun_bound(place, speed, detection + SLACK)
             assert moved <= bound, f"{how.name} in {mode}: moved {moved:.5f} rad, at most {bound:.5f}"
             cell.until_still()
             place = cell.position
@@ -203,7 +214,7 @@ def test_f03_the_arm_is_carried_when_its_controller_ends(
             assert moved <= (2.0 * STILL if mode != "tracking" else 0.02), f"handback after {how.name} in {mode}"
 
 
-def test_ends_of_the_watchdog_in_either_order(cell: Cell) -> None:
+def test_the_controller_ends_first_and_then_the_watchdog(cell: Cell) -> None:
     # Frozen while watching, and going on: the controller keeps the arm.
     cell.set_out("hold")
     place = cell.position
@@ -232,12 +243,9 @@ def test_ends_of_the_watchdog_in_either_order(cell: Cell) -> None:
     assert cell.watchdog.wait() == 0
     assert cell.watchdog.said("interrupted while watching: stays") and cell.watchdog.said("the arm will fall")
 
-    # The other order: the watchdog ends first, and then nobody is there to take over.
-    cell.watchdog = cell.ros.start("watchdog", PANDA)
-    cell.watchdog.wait_for("detection time")
-    cell.controller = cell.ros.start("controller", CONTROLLER)
-    cell.until_status("watching")
-    cell.watch(100)
+
+def test_the_watchdog_ends_first_and_then_nobody_takes_over(cell: Cell) -> None:
+    cell.set_out("hold")
     place = cell.position
     cell.watchdog.send(signal.SIGTERM)
     assert cell.watchdog.wait() == 0
