@@ -226,7 +226,8 @@ class Controller:
             self.settings.braking_acceleration,
         )
         self._followed()
-        return f"tracking: {len(request.points)} points"
+        count = len(request.points)
+        return f"tracking: {count} point{'' if count == 1 else 's'}"
 
     def on_reference(self, point: Point, now: int) -> None:
         """A streamed set point in controller order. Raises Refusal; the arm then goes on as it was."""

@@ -119,7 +119,8 @@ class Supervisor:
         """The transition that `event` would cause, or Refusal."""
         found = _BY_CAUSE.get((self.mode, event))
         if found is None:
-            remedy = _REMEDY.get(self.mode, "not in this mode")
+            accepting = ", ".join(mode.value for mode, cause in _BY_CAUSE if cause is event)
+            remedy = _REMEDY.get(self.mode, f"it is for {accepting}")
             raise Refusal(f"{event.value}: refused in mode {self.text}; {remedy}")
         return found
 
