@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from rnea_ros.control.parameters import HARDWARE, SELF
 from rnea_ros.control.settings import Settings
-from rnea_ros.dynamics.inverse_dynamics import Backend, InverseDynamics, friction_torque
+from rnea_ros.dynamics.inverse_dynamics import Backend, InverseDynamics
+from rnea_ros.dynamics.links import friction_torque
 from rnea_ros.model.robot import Friction, RobotModel
 
 Array = NDArray[np.float64]
@@ -68,7 +69,7 @@ class Arm:
         return gravity if self._believed is None else gravity - share
 
     def friction(self, velocity: Array) -> Array:
-        return friction_torque(self.robot, velocity)
+        return friction_torque(self.robot.friction, velocity)
 
 
 class Laws:

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-COMMUTATIVE = frozenset({"add", "mul"})
-
 
 class Node:
     """One value: an operation on earlier nodes, an input by name, or a constant."""

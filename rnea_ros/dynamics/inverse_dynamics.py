@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from rnea_ros.dynamics import validation
 from rnea_ros.dynamics.errors import DynamicsError
 from rnea_ros.dynamics.kernels import Backend, make_kernel
-from rnea_ros.dynamics.links import Layout, friction_rows, joint_friction, link_system, origin_inertia, pack_inertia
+from rnea_ros.dynamics.links import Layout, friction_rows, friction_torque, link_system, origin_inertia, pack_inertia
 from rnea_ros.dynamics.matrices import coriolis_matrix, mass_matrix, regressor
 from rnea_ros.dynamics.results import Payload, Terms, Trace
 from rnea_ros.dynamics.tracing import potential_energy, trace
 from rnea_ros.model.errors import ModelError
-from rnea_ros.model.inertia import checked_inertial
+from rnea_ros.model.inertia import checked_inertial, parallel_axis
 from rnea_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
@@ -170,7 +170,7 @@ class InverseDynamics:
     def friction_torque(self, qd: Any) -> Array:
         """τ_f(q̇): motor torque that joint friction costs, positive for positive velocity. (n,) or (N, n)"""
         (qd,) = validation.joint_arrays(self._robot.joint_names, qd=qd)
-        return friction_torque(self._robot, qd)
+        return friction_torque(self._robot.friction, qd)
 
     # Matrices
 
@@ -218,7 +218,7 @@ class InverseDynamics:
             coriolis=self._run(q, qd, still, self._rigid(gravity=None, tip=bare)),
             gravity=self._run(q, still, still, self._rigid(tip=bare)),
             armature=self._robot.armature * qdd,
-            friction=friction_torque(self._robot, qd),
+            friction=friction_torque(self._robot.friction, qd),
             payload=self._run(q, qd, qdd, self._rigid()) - self._run(q, qd, qdd, self._rigid(tip=bare))
             if payload.any()
             else zero,
@@ -335,13 +335,7 @@ def _filled(out: Array, values: Array) -> Array:
     return out
 
 
-def friction_torque(robot: RobotModel, qd: Array) -> Array:
-    """τ_f of every joint, (n,) or (N, n)."""
-    torque: Array = np.asarray(joint_friction(list(friction_rows(robot.friction)), qd, np.tanh, np.sign))
-    return torque
-
-
 def _standard_parameters(mass: float, com: Array, inertia: Array) -> Array:
     """(10,): m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin (Steiner)."""
-    about = inertia + mass * (float(com @ com) * np.eye(3) - np.outer(com, com))
+    about = inertia + parallel_axis(mass, com)
     return np.array([mass, *(mass * com), about[0, 0], about[0, 1], about[1, 1], about[0, 2], about[1, 2], about[2, 2]])

@@ -163,6 +163,12 @@ def joint_friction(
     return viscous * v + coulomb * sign(v) + offset + sigmoid
 
 
+def friction_torque(friction: Friction, qd: Array) -> Array:
+    """τ_f of every joint, (n,) or (N, n) Nm (N) from velocities of that shape."""
+    torque: Array = np.asarray(joint_friction(list(friction_rows(friction)), qd, np.tanh, np.sign))
+    return torque
+
+
 def tip_wrench(system: LinkSystem, wrench: Sequence[Scalar]) -> Load:
     """The wrench (6) about and in the tip frame, as a load in the frame of the tip's link: n' = R n + p × (R f)."""
     fx, fy, fz, nx, ny, nz = wrench

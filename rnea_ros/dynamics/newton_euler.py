@@ -268,11 +268,10 @@ def backward_sweep(
     return forces, moments
 
 
-def first_moment(links: Sequence[Link], placements: Sequence[Placement]) -> tuple[Scalar, Vector]:
-    """Mass (kg) and first moment Σ mᵢ p_Cᵢ (kg m) of all links in base coordinates."""
+def first_moment(links: Sequence[Link], placements: Sequence[Placement]) -> Vector:
+    """Σ mᵢ p_Cᵢ (kg m) of all links in base coordinates."""
     masses = [link.inertia.mass for link in links]
     moments = [link.inertia.first for link in links]
-    total: Scalar = 0.0
     moment: Vector = ZERO
     for index in range(len(links) - 1, -1, -1):
         # hᵢ = mᵢ p_Cᵢ + R hᵢ₊₁ + Mᵢ₊₁ pᵢ₊₁
@@ -283,8 +282,8 @@ def first_moment(links: Sequence[Link], placements: Sequence[Placement]) -> tupl
             masses[parent] = masses[parent] + masses[index]
             moments[parent] = add(moments[parent], seen)
         else:
-            total, moment = total + masses[index], add(moment, seen)
-    return total, moment
+            moment = add(moment, seen)
+    return moment
 
 
 # Small vectors over generic scalars

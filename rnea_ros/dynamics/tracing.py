@@ -7,7 +7,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from rnea_ros.dynamics.links import LinkSystem, friction_rows, joint_friction, joint_states, link_system, tip_wrench
+from rnea_ros.dynamics.links import LinkSystem, friction_torque, joint_states, link_system, tip_wrench
 from rnea_ros.dynamics.newton_euler import CentredInertia, first_moment, newton_euler, place
 from rnea_ros.dynamics.recursion_backend import ARRAYS, FLOATS
 from rnea_ros.dynamics.results import LinkTrace, Trace
@@ -25,7 +25,7 @@ def trace(robot: RobotModel, q: Array, qd: Array, qdd: Array, gravity: Array, wr
     sweep = newton_euler(system.links, joints, (gx, gy, gz), FLOATS, wrenches)
 
     links: dict[str, LinkTrace] = {}
-    torque = robot.armature * qdd + joint_friction(list(friction_rows(robot.friction)), qd, np.tanh, np.sign)
+    torque = robot.armature * qdd + friction_torque(robot.friction, qd)
     for index, (body, link, motion) in enumerate(zip(robot.bodies, system.links, sweep.motions, strict=True)):
         inertia = link.inertia
         assert isinstance(inertia, CentredInertia)
@@ -51,7 +51,7 @@ def potential_energy(system: LinkSystem, q: Array, gravity: Array) -> Array:
     coordinates = list(q.T)
     joints = joint_states(system, coordinates, coordinates, coordinates)
     placements = [place(link, joint.position, ARRAYS) for link, joint in zip(system.links, joints, strict=True)]
-    _, moment = first_moment(system.links, placements)
+    moment = first_moment(system.links, placements)
     energy = np.zeros(q.shape[:-1])
     for g, h in zip(gravity.tolist(), moment, strict=True):
         energy = energy - g * h
