@@ -258,6 +258,7 @@ class ControllerNode(LifecycleNode):
         self._send(command)  # before the activation completes: no moment without support
         self._active = True
         self._after_cycle(self._now())
+        self.get_logger().info(f"active: {core.supervisor.text}")
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -353,6 +354,9 @@ class ControllerNode(LifecycleNode):
             if self._has_description():
                 self.trigger_configure()
                 self.failed_for_good = self.core is None
+        elif core.reader.stamp is None and core.monitor.last_passed_over is None:
+            topic = self.resolve_topic_name("joint_states")
+            self.get_logger().info(f"waiting for joint states on {topic}", throttle_duration_sec=REPEAT)
         else:
             self.trigger_activate()
 
