@@ -39,27 +39,19 @@ class Gate:
 
     def bounded(self, support: Array, share: Array, desired: Array, out: Array) -> Array:
         """Step 1 alone, without memory: `desired` within the effort limits, into `out`."""
-        total, low, high, rest, limit = self._total, self._low, self._high, self._rest, self.effort_limit
+        total, low, high, rest = self._total, self._low, self._high, self._rest
         if self._within_effort(support, share, desired):
             self.clamped[:] = False
             out[:] = desired
             return out
         np.add(support, share, out=total)
-        np.subtract(limit, total, out=high)
-        np.maximum(high, 0.0, out=high)
-        np.add(limit, total, out=low)
-        np.negative(low, out=low)
-        np.minimum(low, 0.0, out=low)
+        self._bounds_beside(total)
         np.subtract(desired, support, out=rest)
         np.minimum(rest, high, out=out)
         np.maximum(out, low, out=out)
         np.not_equal(out, rest, out=self.clamped)
         out += support
-        np.subtract(limit, share, out=high)
-        np.maximum(high, 0.0, out=high)
-        np.add(limit, share, out=low)
-        np.negative(low, out=low)
-        np.minimum(low, 0.0, out=low)
+        self._bounds_beside(share)
         np.minimum(out, high, out=out)
         np.maximum(out, low, out=out)
         return out
@@ -85,6 +77,15 @@ class Gate:
             return False
         self.previous[:] = out
         return True
+
+    def _bounds_beside(self, torque: Array) -> None:
+        """What the effort limits leave beside `torque`: min(0, -L - torque) and max(0, L - torque)."""
+        low, high = self._low, self._high
+        np.subtract(self.effort_limit, torque, out=high)
+        np.maximum(high, 0.0, out=high)
+        np.add(self.effort_limit, torque, out=low)
+        np.negative(low, out=low)
+        np.minimum(low, 0.0, out=low)
 
     def _within_effort(self, support: Array, share: Array, desired: Array) -> bool:
         """Whether support and desired command are both within the effort limits."""
