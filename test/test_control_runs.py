@@ -576,7 +576,7 @@ def test_the_record_of_the_last_seconds_is_in_order() -> None:
     assert len(rows) == 100
     np.testing.assert_allclose(np.diff(rows[:, 0]), 1e-3, atol=1e-6)
     np.testing.assert_allclose(rows[-1, -7:], arm.commands[-1])
-    assert len(arm.controller.history.header(arm.names).split(",")) == rows.shape[1]
+    assert len(arm.controller.history.columns(arm.names)) == rows.shape[1]
 
 
 def test_the_arm_is_the_watchdogs_while_it_says_so() -> None:

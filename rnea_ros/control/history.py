@@ -44,6 +44,6 @@ class History:
             return self._ring[: self._count].copy()
         return np.roll(self._ring, -(self._count % length), axis=0)
 
-    def header(self, joint_names: Sequence[str]) -> str:
-        """Names of the columns, comma separated."""
-        return ",".join(["stamp", "mode", *(f"{field}.{name}" for field in FIELDS for name in joint_names)])
+    def columns(self, joint_names: Sequence[str]) -> list[str]:
+        """What stands in the columns of the snapshot."""
+        return ["stamp", "mode", *(f"{field}.{name}" for field in FIELDS for name in joint_names)]

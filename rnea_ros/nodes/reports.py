@@ -137,7 +137,7 @@ def write_history(core: Controller, directory: str, logger: Any) -> None:
         return
     folder = Path(directory) if directory else _log_folder()
     path = folder / f"fault-{time.strftime('%Y%m%d-%H%M%S')}.npz"
-    columns = np.array(core.history.header(core.robot.joint_names).split(","))
+    columns = np.array(core.history.columns(core.robot.joint_names))
     reason = core.supervisor.text
 
     def write() -> None:
