@@ -36,7 +36,7 @@ def test_proposed_gains_pass_the_checks(surveyed: tuple[str, checks.Survey], lat
         "feedforward_pd.kd": kd.tolist(),
         "gravity_compensation.damping": (0.5 * kd).tolist(),
     }
-    settings = checks.completed(build(values, robot), found, robot.joint_names)
+    settings = checks.completed(build(values, robot), found)
     assert not [line for line in checks.check(settings, found, robot.joint_names) if "floating" not in line]
 
 

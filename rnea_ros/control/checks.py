@@ -96,7 +96,7 @@ def proposed_braking(found: Survey, latency: float) -> Array:
     return np.asarray(0.3 * found.effective_inertia.min(axis=0) / latency)
 
 
-def completed(settings: Settings, found: Survey, names: tuple[str, ...]) -> Settings:
+def completed(settings: Settings, found: Survey) -> Settings:
     """Settings with what was left empty and has a default filled in. Gains have none: ParameterError proposes some."""
     if settings["law"] == "feedforward_pd":
         for index, (name, given) in enumerate((("kp", settings.kp), ("kd", settings.kd))):

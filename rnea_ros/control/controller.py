@@ -59,7 +59,7 @@ class Controller:
         settings = build(values, robot)
         self.arm = Arm(robot, settings)
         self._survey = checks.survey(self.arm.dynamics)
-        settings = checks.completed(settings, self._survey, robot.joint_names)
+        settings = checks.completed(settings, self._survey)
         self.messages: list[tuple[str, str]] = [
             ("warning", line) for line in checks.check(settings, self._survey, robot.joint_names)
         ]
@@ -288,7 +288,7 @@ class Controller:
             if name in BY_NAME and not BY_NAME[name].live:
                 raise ParameterError(f"parameter {name!r} is read at configure: deactivate and clean up first")
         settings = build({**self.settings.values, **changes}, self.robot)
-        settings = checks.completed(settings, self._survey, self.robot.joint_names)
+        settings = checks.completed(settings, self._survey)
         if not changes.keys().isdisjoint(checks.CHECKED):
             warnings = checks.check(settings, self._survey, self.robot.joint_names)
             self.messages += [("warning", line) for line in warnings]

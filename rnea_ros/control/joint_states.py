@@ -15,6 +15,7 @@ Array = NDArray[np.float64]
 Values: TypeAlias = "Sequence[float] | Array"  # as messages have them
 
 TWO_PI = 2.0 * np.pi
+VELOCITY_FILTER = 0.005  # s, time constant of the differences that stand in for a missing velocity
 JUMP_FACTOR = 2.0  # times the speed limit: a faster step of a position is a jump of its encoder
 SPEED_WITHOUT_LIMIT = 10.0  # rad/s, where a description gives none
 
@@ -39,7 +40,6 @@ class PassedOver:
 class JointStateReader:
     """Reads joint state messages into `position`, `velocity` and `effort`, (n,), in controller order.
 
-    velocity_filter: time constant of the differences that stand in for a missing velocity, s.
     jump_limits: (n,) speed above which a step of the position is taken for a jump of the encoder; inf: none.
     needs_effort: a short effort field is then an error; otherwise it is never looked at.
     """
@@ -48,7 +48,6 @@ class JointStateReader:
         self,
         joint_names: Sequence[str],
         continuous: NDArray[np.bool_],
-        velocity_filter: float = 0.005,
         jump_limits: Array | None = None,
         needs_effort: bool = False,
     ) -> None:
@@ -56,7 +55,6 @@ class JointStateReader:
         self.joint_names = tuple(joint_names)
         self.continuous = continuous
         self._any_continuous = bool(continuous.any())
-        self.velocity_filter = velocity_filter
         self.jump_limits = np.full(n, np.inf) if jump_limits is None else jump_limits
         self.needs_effort = needs_effort
         self.position, self.velocity, self.effort = np.zeros(n), np.zeros(n), np.full(n, np.nan)
@@ -183,5 +181,5 @@ class JointStateReader:
         if span <= 0.0:
             qd[:] = self.velocity
             return
-        share = span / (span + self.velocity_filter)
+        share = span / (span + VELOCITY_FILTER)
         qd[:] = self.velocity + share * ((q - self.position) / span - self.velocity)

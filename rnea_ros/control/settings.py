@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rnea_ros.control.errors import ParameterError
-from rnea_ros.control.parameters import HARDWARE, RESIDUAL, SELF, defaults, known
+from rnea_ros.control.parameters import HARDWARE, RESIDUAL, defaults, known
 from rnea_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
@@ -166,6 +166,3 @@ def _payload(v: Mapping[str, Any], robot: RobotModel) -> tuple[float, Array, Arr
     except ValueError as error:
         raise ParameterError(f"parameter 'payload.mass' and its kind: {error}") from None
     return mass, com, inertia
-
-
-__all__ = ["HARDWARE", "RESIDUAL", "SELF", "Settings", "build", "coerced", "require_gravity_source"]

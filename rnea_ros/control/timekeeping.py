@@ -58,9 +58,8 @@ class Timekeeper:
                 verdict = Time.JUMPED
         return verdict, None
 
-    def accept(self, stamp: int, arrival: int) -> float:
-        """A state was taken. Returns the measured interval since the last one, s; 0 for the first."""
-        interval = 0.0
+    def accept(self, stamp: int, arrival: int) -> None:
+        """A state was taken."""
         if self.last_stamp is not None:
             interval = (stamp - self.last_stamp) * 1e-9
             if self.intervals == 0:
@@ -70,7 +69,6 @@ class Timekeeper:
             self.intervals += 1
         self.age += 0.05 * ((arrival - stamp) * 1e-9 - self.age)
         self.last_stamp, self.last_arrival = stamp, arrival
-        return interval
 
     def restart(self) -> None:
         self.last_stamp = self.last_arrival = None

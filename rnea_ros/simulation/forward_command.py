@@ -21,7 +21,6 @@ class ForwardCommand:
         self.size = size
         self.active = True
         self.effort: Array | None = None  # (n,) on the interface, Nm or N
-        self.dropped = 0  # messages with a non-finite value
         self.reason = ""  # why it was deactivated
         self._slot: Array | None = None
 
@@ -30,10 +29,8 @@ class ForwardCommand:
         if not self.active:
             return
         message = np.array(values, dtype=np.float64)
-        if not np.isfinite(message).all():
-            self.dropped += 1
-            return
-        self._slot = message
+        if np.isfinite(message).all():
+            self._slot = message
 
     def update(self) -> None:
         """One cycle of the controller manager."""
