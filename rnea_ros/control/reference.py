@@ -1,7 +1,8 @@
 """The reference: what the arm is asked to do at a time. Still, along a spline, or following a streamed set point.
 
-Every change starts from the last reference. What the new motion does not continue (position, velocity or acceleration)
-is a difference that fades out along a quintic, so that neither feedback nor feed-forward sees a step.
+Every change starts from the last reference. What a new trajectory does not continue (position, velocity or
+acceleration) is a difference that fades out along a quintic, so that neither feedback nor feed-forward sees a step. A
+streamed set point is approached from the last position and velocity, and from the last acceleration where it gives one.
 """
 
 from __future__ import annotations
