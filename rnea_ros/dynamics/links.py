@@ -150,6 +150,11 @@ def friction_rows(friction: Friction) -> Array:
     )
 
 
+def sign(v: float) -> float:
+    """−1, 0 or 1; 0 at 0."""
+    return float(v > 0.0) - float(v < 0.0)
+
+
 def joint_friction(
     p: Sequence[Scalar], v: Scalar, tanh: Callable[[Scalar], Scalar], sign: Callable[[Scalar], Scalar]
 ) -> Scalar:

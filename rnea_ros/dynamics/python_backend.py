@@ -14,16 +14,12 @@ from numpy.typing import NDArray
 from rnea_ros.dynamics.array_source import array_source
 from rnea_ros.dynamics.emission import single_source
 from rnea_ros.dynamics.expression import Program
+from rnea_ros.dynamics.links import sign
 
 Array = NDArray[np.float64]
 
 FLOAT = np.dtype(np.float64)
 BLOCK = 1024  # states: a block's workspace of some fifty rows stays in the second-level cache
-
-
-def sign(v: float) -> float:
-    """−1, 0 or 1."""
-    return float(v > 0.0) - float(v < 0.0)
 
 
 class PythonKernel:

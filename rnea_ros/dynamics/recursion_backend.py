@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rnea_ros.dynamics.links import Layout, LinkSystem, joint_friction, rigid_body_torque
+from rnea_ros.dynamics.links import Layout, LinkSystem, joint_friction, rigid_body_torque, sign
 from rnea_ros.dynamics.newton_euler import Functions, Scalar
 
 Array = NDArray[np.float64]
@@ -16,10 +16,6 @@ Array = NDArray[np.float64]
 FLOATS = Functions(math.sin, math.cos)
 ARRAYS = Functions(np.sin, np.cos)
 BLOCK = 256  # states at a time, so that a batch needs little memory
-
-
-def sign(v: float) -> float:
-    return float(v > 0.0) - float(v < 0.0)
 
 
 class RecursionKernel:
