@@ -170,11 +170,11 @@ def defaults() -> dict[str, Any]:
     return {parameter.name: parameter.default for parameter in PARAMETERS}
 
 
-def known(name: str) -> Parameter:
+def known(name: str, among: Mapping[str, Parameter] = BY_NAME) -> Parameter:
     """The parameter called `name`; for a misspelt one ParameterError that names the nearest."""
-    if name in BY_NAME:
-        return BY_NAME[name]
-    near = difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.0)[0]
+    if name in among:
+        return among[name]
+    near = difflib.get_close_matches(name, among, n=1, cutoff=0.0)[0]
     raise ParameterError(f"unknown parameter {name!r}; the nearest is {near!r}")
 
 

@@ -36,8 +36,9 @@ from rnea_ros.control.supervisor import Event, Mode
 from rnea_ros.control.trajectory import Point, TrajectoryRequest
 from rnea_ros.model.robot import RobotModel
 from rnea_ros.model.urdf import load_urdf
-from rnea_ros.nodes.declaration import declare
+from rnea_ros.nodes.declaration import declare, is_of_ros
 from rnea_ros.nodes.executor import make_executor
+from rnea_ros.nodes.messages import SECOND, internal_error, log, payload
 from rnea_ros.nodes.realtime import become_real_time, freeze_garbage
 from rnea_ros.nodes.reports import Reports, write_history
 from rnea_ros.nodes.state_input import StateInput
@@ -45,7 +46,6 @@ from rnea_ros.nodes.transport import leave_out_shared_memory
 from rnea_ros.nodes.wire import JointStateDecoder, encode_array, encode_header
 from rnea_ros.share import description_source
 
-SECOND = 1_000_000_000  # ns
 TICK = 0.005  # s between looks at what does not arrive
 CHECKUP = 0.5  # s between looks at the graph, and attempts to start
 HISTORY_AFTER = 0.5  # s that the record goes on after a fault
@@ -53,7 +53,6 @@ REPEAT = 5.0  # s between two refusals of a kind that repeats itself
 STREAMS = ("reference", "external_wrench")
 MOST_SLIPS = 10  # internal errors before the process ends
 WATCHDOG = "rnea_watchdog"
-ROS_PARAMETERS = ("use_sim_time", "start_type_description_service")
 
 FAST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
@@ -165,10 +164,7 @@ class ControllerNode(LifecycleNode):
         self._granted("external_wrench", lambda core: core.on_wrench(wrench, message.header.frame_id, now))
 
     def _on_payload(self, message: InertiaStamped) -> None:
-        m = message.inertia
-        inertia = np.array([[m.ixx, m.ixy, m.ixz], [m.ixy, m.iyy, m.iyz], [m.ixz, m.iyz, m.izz]])
-        com = np.array([m.com.x, m.com.y, m.com.z])
-        self._granted("payload", lambda core: core.on_payload(m.m, com, inertia, message.header.frame_id))
+        self._granted("payload", lambda core: core.on_payload(*payload(message)))
 
     def _on_watchdog(self, message: JointState) -> None:
         core = self.core
@@ -297,11 +293,7 @@ class ControllerNode(LifecycleNode):
         """A mistake in our own program: one line, and the arm is braked and held. A run of them ends the process, so
         that the watchdog takes over."""
         self._slips += 1
-        place = error.__traceback__
-        while place is not None and place.tb_next is not None:
-            place = place.tb_next
-        where = f" ({place.tb_frame.f_code.co_filename}:{place.tb_lineno})" if place is not None else ""
-        line = f"internal error: {type(error).__name__}: {error}{where}; please report it"
+        line = internal_error(error)
         self.get_logger().error(line)
         if self.core is not None:
             self.core.fault(line)
@@ -391,19 +383,12 @@ class ControllerNode(LifecycleNode):
 
     # Parameters
 
-    def _given(self) -> dict[str, Any]:
-        """Every declared parameter with its ROS value; an empty array has no type in ROS."""
-        return {name: _plain(self.get_parameter(name).value) for name in BY_NAME}
-
     def _values(self) -> dict[str, Any]:
-        return coerced(self._given())
+        """Every parameter of ours by name, in its own type: ROS has none for an empty array."""
+        return coerced({name: _plain(self.get_parameter(name).value) for name in BY_NAME})
 
     def _on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
-        changes = {
-            item.name: _plain(item.value)
-            for item in parameters
-            if item.name not in ROS_PARAMETERS and not item.name.startswith("qos_overrides.")
-        }
+        changes = {item.name: _plain(item.value) for item in parameters if not is_of_ros(item.name)}
         try:
             if self.core is None:
                 coerced(changes)
@@ -439,14 +424,7 @@ class ControllerNode(LifecycleNode):
         return self._who_publishes(topic) if self.count_publishers(self.resolve_topic_name(topic)) > 1 else []
 
     def _log(self, messages: list[tuple[str, str]]) -> None:
-        logger = self.get_logger()
-        for level, line in messages:
-            if level == "error":
-                logger.error(line)
-            elif level == "warning":
-                logger.warning(line)
-            else:
-                logger.info(line)
+        log(self.get_logger(), messages)
 
     def _log_refusal(self, what: str, line: str) -> None:
         """Each request is answered with its line; what is said again and again is said every few seconds."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -11,8 +10,7 @@ from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
 from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
 
-from rnea_ros.control.errors import ParameterError
-from rnea_ros.control.parameters import Parameter
+from rnea_ros.control.parameters import Parameter, known
 
 ROS_TYPES = {
     "bool": RosParameter.Type.BOOL,
@@ -22,6 +20,8 @@ ROS_TYPES = {
     "double_array": RosParameter.Type.DOUBLE_ARRAY,
     "string_array": RosParameter.Type.STRING_ARRAY,
 }
+
+OF_ROS = ("use_sim_time", "start_type_description_service")
 
 
 def declare(node: Node, table: Sequence[Parameter], tolerated: Collection[str] = ()) -> dict[str, Any]:
@@ -33,13 +33,11 @@ def declare(node: Node, table: Sequence[Parameter], tolerated: Collection[str] =
 
     tolerated: names that belong to another node of this package, which reads the same file.
     """
-    known = {item.name: item for item in table}
+    by_name = {item.name: item for item in table}
     given = set(node.list_parameters([], 0).names)
-    for name in sorted(given - set(known) - set(tolerated)):
-        if name == "use_sim_time" or name.startswith(("qos_overrides.", "start_type_description_service")):
-            continue
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
-        raise ParameterError(f"unknown parameter {name!r}; the nearest is {near!r}")
+    for name in sorted(given.difference(tolerated)):
+        if not is_of_ros(name):
+            known(name, by_name)
     values = {}
     for item in table:
         value = item.default
@@ -49,6 +47,11 @@ def declare(node: Node, table: Sequence[Parameter], tolerated: Collection[str] =
         node.declare_parameter(item.name, _ros_value(item, value), _descriptor(item))
         values[item.name] = value
     return values
+
+
+def is_of_ros(name: str) -> bool:
+    """Whether a parameter is one that rclpy gives to every node."""
+    return name in OF_ROS or name.startswith("qos_overrides.")
 
 
 def _given(node: Node, item: Parameter) -> Any:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
@@ -22,10 +22,10 @@ from sensor_msgs.msg import JointState
 from rnea_ros.control.controller import Controller
 from rnea_ros.control.supervisor import Mode
 from rnea_ros.control.terms import TERMS, command_terms
+from rnea_ros.nodes.messages import SECOND, diagnostics
 from rnea_ros.nodes.state_input import StateInput
 from rnea_ros.nodes.wire import JointStateEncoder
 
-SECOND = 1_000_000_000  # ns
 QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
@@ -106,16 +106,8 @@ class Reports:
             {f"at its effort limit: {name}": f"{count} cycles" for name, count in core.monitor.clamped.items()}
         )
         values.update({f"at its rate limit: {name}": f"{count} cycles" for name, count in core.monitor.slowed.items()})
-        status = DiagnosticStatus(
-            level=level,
-            name=f"{self._node.get_fully_qualified_name()}: control",
-            message=summary,
-            hardware_id=core.robot.name,
-            values=[KeyValue(key=key, value=value) for key, value in values.items()],
-        )
-        message = DiagnosticArray(status=[status])
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(now, SECOND)
-        self._diagnostics.publish(message)
+        name = f"{self._node.get_fully_qualified_name()}: control"
+        self._diagnostics.publish(diagnostics(name, level, summary, core.robot.name, values, now))
 
     def _health(self) -> tuple[bytes, str]:
         core = self._core

@@ -19,14 +19,13 @@ from __future__ import annotations
 import signal
 import sys
 import time
-import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import rclpy
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import InertiaStamped
 from numpy.typing import NDArray
 from rclpy.clock import Clock, ClockType
@@ -49,6 +48,7 @@ from rnea_ros.model.errors import ModelError
 from rnea_ros.model.urdf import load_urdf
 from rnea_ros.nodes.declaration import declare
 from rnea_ros.nodes.executor import make_executor
+from rnea_ros.nodes.messages import SECOND, diagnostics, internal_error, log, payload
 from rnea_ros.nodes.realtime import become_real_time, freeze_garbage
 from rnea_ros.nodes.transport import leave_out_shared_memory
 from rnea_ros.nodes.wire import (
@@ -63,7 +63,6 @@ from rnea_ros.share import description_source
 
 Array = NDArray[np.float64]
 
-SECOND = 1_000_000_000  # ns
 KEPT = QoSProfile(depth=8, reliability=ReliabilityPolicy.BEST_EFFORT)  # other hardware may publish there too
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
@@ -214,10 +213,8 @@ class WatchdogNode(Node):
 
     def _on_payload(self, message: InertiaStamped) -> None:
         assert self.core is not None
-        m = message.inertia
-        inertia = np.array([[m.ixx, m.ixy, m.ixz], [m.ixy, m.iyy, m.iyz], [m.ixz, m.iyz, m.izz]])
         try:
-            self.core.on_payload(m.m, np.array([m.com.x, m.com.y, m.com.z]), inertia, message.header.frame_id)
+            self.core.on_payload(*payload(message))
         except (Refusal, ModelError) as error:
             self.get_logger().warning(str(error))
 
@@ -230,9 +227,7 @@ class WatchdogNode(Node):
 
     def survive(self, error: Exception) -> None:
         """A mistake in our own program is one line; the next state or tick is another chance."""
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        line = f"internal error: {type(error).__name__}: {error} ({place.filename}:{place.lineno}); please report it"
-        self.get_logger().error(line, throttle_duration_sec=1.0)
+        self.get_logger().error(internal_error(error), throttle_duration_sec=1.0)
 
     def interrupt(self) -> None:
         """SIGINT"""
@@ -286,28 +281,14 @@ class WatchdogNode(Node):
             "gravity_source": core.settings["gravity_source"],
         }
         values.update({f"passed over: {reason}": str(count) for reason, count in core.passed_over.items()})
-        status = DiagnosticStatus(
-            level=level,
-            name=f"{self.get_fully_qualified_name()}: watchdog",
-            message=text,
-            hardware_id=core.robot.name,
-            values=[KeyValue(key=key, value=value) for key, value in values.items()],
-        )
-        message = DiagnosticArray(status=[status])
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(self._wall(), SECOND)
-        self._diagnostics.publish(message)
+        name = f"{self.get_fully_qualified_name()}: watchdog"
+        self._diagnostics.publish(diagnostics(name, level, text, core.robot.name, values, self._wall()))
 
     def _log(self) -> None:
-        core, logger = self.core, self.get_logger()
+        core = self.core
         assert core is not None
         lines, core.messages = core.messages, []
-        for level, line in lines:
-            if level == "error":  # three lines, because rclpy wants one severity for each line that logs
-                logger.error(line)
-            elif level == "warning":
-                logger.warning(line)
-            else:
-                logger.info(line)
+        log(self.get_logger(), lines)
 
     def _ros_now(self) -> int:
         return int(self.get_clock().now().nanoseconds)
