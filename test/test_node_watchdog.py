@@ -20,6 +20,7 @@ pytest.importorskip("mujoco", reason="needs MuJoCo")
 
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from watched_arm import GAINS, HOME, URDF
@@ -66,6 +67,7 @@ class Cell:
     def __init__(self, ros: Any) -> None:
         self.ros = ros
         self.statuses: list[tuple[float, str]] = []  # wall time s, status
+        self.mode = ""
         self.stalls = 0  # controllers that lived and were silent too long
         self.position, self.velocity = np.array(START), np.zeros(7)
         self.samples: list[np.ndarray] = []
@@ -73,6 +75,7 @@ class Cell:
         node = ros.node
         node.create_subscription(JointState, "rnea_watchdog/status", self._on_status, LATCHED)
         node.create_subscription(JointState, "joint_states", self._on_state, SENSOR, raw=True)
+        node.create_subscription(String, "rnea_controller/mode", self._on_mode, LATCHED)
         self._trajectory = node.create_publisher(JointTrajectory, "rnea_controller/joint_trajectory", 1)
         self._reset = node.create_client(Trigger, "rnea_controller/reset")
         self.simulator = ros.start("simulator", SIMULATOR)
@@ -83,6 +86,9 @@ class Cell:
     def _on_status(self, message: JointState) -> None:
         stamp = message.header.stamp
         self.statuses.append((stamp.sec + stamp.nanosec * 1e-9, message.header.frame_id))
+
+    def _on_mode(self, message: String) -> None:
+        self.mode = message.data
 
     def _on_state(self, data: bytes) -> None:
         self._decoder.decode(data)
@@ -111,10 +117,10 @@ class Cell:
         while True:
             self.until_status("watching")
             self._set_out(mode)
-            if self.status == "watching":
+            if self.status == "watching" and not self.mode.startswith("fault"):
                 return
             self.stalls += 1
-            assert self.stalls < 10, "it takes over from a controller that lives\n" + self.outputs()
+            assert self.stalls < 30, "it takes over from a controller that lives\n" + self.outputs()
 
     def _set_out(self, mode: str) -> None:
         if mode == "float":
@@ -129,7 +135,11 @@ class Cell:
             names = [f"panda_joint{i}" for i in range(1, 8)]
             trajectory = JointTrajectory(joint_names=names, points=[point])
             self._insist(lambda: self._trajectory.publish(trajectory), lambda: np.abs(self.velocity).max() > 0.1)
-            self.ros.spin_until(lambda: abs(self.velocity[JOINT]) > FAST or self.status == "active", "the arm at speed")
+            self.ros.spin_until(self._under_way, "the arm at speed")
+
+    def _under_way(self) -> bool:
+        stalled = self.status == "active" or self.mode.startswith("fault")
+        return stalled or abs(self.velocity[JOINT]) > FAST
 
     def _float(self) -> None:
         client = self.ros.node.create_client(SetBool, "rnea_controller/gravity_compensation")

@@ -124,6 +124,7 @@ class Watchdog:
         self._rested = self._blind_said = False
         self._gone = False  # it said goodbye, and was not heard since
         self._last_passed_over = ""
+        self._warm_up()
 
     @property
     def finished(self) -> bool:
@@ -219,6 +220,13 @@ class Watchdog:
         commands = self.release(now)
         self._become(Status.RELEASED)
         return commands
+
+    def _warm_up(self) -> None:
+        """Make every kernel now: the first take-over has no time for it."""
+        q = np.clip(self._zero, self.robot.lower, self.robot.upper)
+        self.arm.support(q, self.arm.share(q))
+        torque = self.arm.dynamics.torque(q, self._zero, self._zero)
+        self.gate.bounded(torque, self._share, torque, np.empty_like(torque))
 
     # Whose arm it is
 
