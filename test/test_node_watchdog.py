@@ -203,7 +203,11 @@ REPEATS = [pytest.param(2, id="twice"), pytest.param(20, id="twenty", marks=pyte
 
 
 @pytest.mark.parametrize("repeats", REPEATS)
-@pytest.mark.parametrize("mode", ["hold", "float", "tracking"])
+@pytest.mark.parametrize(
+    # how far a moving arm overruns also depends on how busy the machine is
+    "mode",
+    ["hold", "float", pytest.param("tracking", marks=pytest.mark.full)],
+)
 def test_f03_the_arm_is_carried_when_its_controller_ends(
     cell: Cell, detections: list[float], mode: str, repeats: int
 ) -> None:

@@ -266,7 +266,7 @@ class ControllerNode(LifecycleNode):
             time.sleep(core.settings.period)  # the ramp runs in time; nothing else is due any more
         if not self._dry_run:
             self._leave(LEFT if core.arm.carries_all else GOODBYE)
-            self._heartbeat.wait_for_all_acked(Duration(seconds=0.1))  # this process may end next
+            self._heartbeat.wait_for_all_acked(Duration(seconds=1.0))  # this process may end next
         if not core.arm.carries_all and not self._dry_run and not core.turn.alive(self._now()):
             self.get_logger().error(
                 "UNSUPPORTED: no watchdog takes over, the joints keep the last torque for ever; apply brakes"

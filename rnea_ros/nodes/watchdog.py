@@ -239,8 +239,8 @@ class WatchdogNode(Node):
         """SIGTERM"""
         if self.core is not None:
             self._stream(self.core.end(self._now()))
-            self._status.wait_for_all_acked(Duration(seconds=0.1))
-            self._commands.wait_for_all_acked(Duration(seconds=0.1))
+            self._status.wait_for_all_acked(Duration(seconds=1.0))
+            self._commands.wait_for_all_acked(Duration(seconds=1.0))
 
     @property
     def finished(self) -> bool:
