@@ -116,6 +116,8 @@ class Cell:
         """Bring the arm into a mode; while tracking, to speed. Begin anew where a stall of this machine ended it."""
         while True:
             self.until_status("watching")
+            if self.mode.startswith("fault"):
+                self._insist(lambda: None, lambda: not self.mode.startswith("fault"))
             self._set_out(mode)
             if self.status == "watching" and not self.mode.startswith("fault"):
                 return
