@@ -35,7 +35,7 @@ from rnea_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
 
-TICK = 2_000_000  # ns, how often `tick` is to be called
+TICK = 4_000_000  # ns, how often `tick` is to be called
 CONTRADICTED = 3  # commands of the controller in a row to which an active watchdog gives way at once
 SPEED = 1.0  # rad/s, see above
 DAMPING = 0.1  # of what latency and effective inertia allow, where the parameter is empty
