@@ -649,3 +649,23 @@ def test_what_takes_away_the_support_is_refused_and_the_arm_stays(change: dict) 
         arm.controller.set_parameters(change)
     arm.run(0.2)
     np.testing.assert_allclose(arm.controller.reader.position, before, atol=1e-3)
+
+
+@pytest.mark.parametrize("milliseconds", [40, 97, 99, 100, 300])
+def test_time_in_which_this_process_slept_is_no_silence_of_the_joint_states(milliseconds: int) -> None:
+    """The tick after a sleep runs before the state that waits: it must not take the sleep for lost states."""
+    arm = ready()
+    arm.run(0.103)  # the last tick was some milliseconds before the last state
+    arm.now += milliseconds * MILLISECOND
+    arm.take(arm.controller.tick(arm.now))
+    assert arm.mode is Mode.HOLD, arm.log
+
+
+def test_a_process_that_sleeps_again_and_again_still_notices_that_no_state_comes() -> None:
+    arm = ready()
+    arm.run(0.1)
+    for _ in range(8):
+        arm.now += 60 * MILLISECOND
+        arm.take(arm.controller.tick(arm.now))
+    assert arm.mode is Mode.FAULT
+    assert "no joint state for" in arm.controller.supervisor.text

@@ -34,6 +34,7 @@ from rnea_ros.model.robot import RobotModel
 Array = NDArray[np.float64]
 
 FRESH = 100_000_000  # ns: activation needs a state not older than this
+AWAKE = 20_000_000  # ns: a process that looks less often than this sleeps in between
 JUMPED = 5  # states in a row in which a position has jumped: it is there
 LONGEST_GOODBYE = 1000  # commands
 
@@ -423,11 +424,15 @@ class Controller:
         self.drive.follow()
 
     def _pass_time(self, now: int) -> None:
-        """After a jump of the clock, or a sleep of this process, the time since the last state says nothing."""
-        gone_on = 0 <= now - self._seen_at <= self.settings["blind_fault"] * 1e9
-        self._seen_at = now
-        if not gone_on and self._arrival is not None and self.mode is not Mode.IDLE:
+        """The silence of the joint states is counted in the time in which this process ran: of a sleep only as much as
+        between two looks, and nothing where the clock went back."""
+        gap, self._seen_at = now - self._seen_at, now
+        if self._arrival is None or self.mode is Mode.IDLE:
+            return
+        if gap < 0:
             self._arrival = now
+        elif gap > AWAKE:
+            self._arrival += gap - AWAKE
 
     def _is_ours(self, now: int) -> bool:
         """Whether the arm is ours. It is taken back as at an activation, from the last command that the joints saw."""
