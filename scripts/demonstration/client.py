@@ -12,7 +12,7 @@ from geometry_msgs.msg import WrenchStamped
 from hand import Hand, Push
 from motion import PickAndPlace
 from numpy.typing import NDArray
-from processes import Child, Failure
+from processes import Child, Failure, Stalled
 from rcl_interfaces.srv import SetParameters
 from rclpy.context import Context
 from rclpy.parameter import Parameter
@@ -30,6 +30,7 @@ Array = NDArray[np.float64]
 SECOND = 1_000_000_000  # ns
 FOREVER = 2**63 - 1  # ns
 CHECK = 0.1  # s between looks at the processes
+HELD_UP = 0.005  # s: a heartbeat that comes this late, or with a state this old, was held up by the machine
 TERMS = ("gravity", "inertia", "coriolis", "feedback", "command")
 RECORD = QoSProfile(depth=2000, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -144,7 +145,21 @@ class Client:
             for child in self._children:
                 child.check()
         if self.mode.startswith("fault"):
-            raise Failure(f"the controller reports {self.mode}")
+            raise self._failure(f"the controller reports {self.mode}", time.time_ns() - SECOND)
+
+    def require(self, mode: str, begin: int, end: int) -> None:
+        """Raises Failure where the controller was in another mode for some state with a stamp from `begin` to `end`."""
+        others = {said for stamp, _, said in self._heartbeats if begin <= stamp < end and said != mode}
+        if others:
+            raise self._failure(f"the controller left {mode} for {', '.join(sorted(others))}", begin)
+
+    def _failure(self, line: str, since: int) -> Failure:
+        """The failure, and whether the machine is to blame: the loop of 1 kHz was held up `since` then (ns)."""
+        came, age = self.commands(since, FOREVER)
+        held_up = max(np.diff(came, prepend=came[:1]).max(initial=0) / SECOND, age.max(initial=0.0))
+        if held_up > HELD_UP:
+            return Stalled(f"this machine held the loop up for {held_up * 1e3:.0f} ms; {line}")
+        return Failure(line)
 
     # The record
 

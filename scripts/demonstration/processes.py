@@ -17,6 +17,10 @@ class Failure(Exception):
     """The demonstration cannot go on; one line or a few."""
 
 
+class Stalled(Failure):
+    """As Failure, because this machine held the loop up: nothing is said about the control."""
+
+
 class Child:
     """One process of rnea_ros, in a session of its own so that Ctrl-C reaches only the demonstration, which ends it."""
 

@@ -54,6 +54,7 @@ def float_and_push(client: Client, robot: RobotModel, push: Push, run: Run, say:
     client.spin_until(lambda: client.mode == "gravity_compensation", "the floating mode", 5.0)
     begin = time.time_ns()
     client.spin_for(FLOATING)
+    client.require("gravity_compensation", begin, time.time_ns())
     run.drift = _departure(client.positions(begin, time.time_ns())[1])
 
     way = np.linalg.norm(push.way) * 1e3
@@ -67,6 +68,7 @@ def float_and_push(client: Client, robot: RobotModel, push: Push, run: Run, say:
     say(f"it came to rest; watching for {FLOATING:g} s whether it stays where it was left")
     client.spin_for(FLOATING)
     end = time.time_ns()
+    client.require("gravity_compensation", settled, end)
     positions = client.positions(settled, end)[1]
     run.drift_after = _departure(positions)
     earlier = client.positions(before - SECOND // 10, before)[1]
