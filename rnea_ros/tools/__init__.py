@@ -1,1 +1,0 @@
-"""What a person runs from a shell: the `rnea` command."""
