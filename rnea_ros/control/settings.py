@@ -87,7 +87,7 @@ def build(values: Mapping[str, Any], robot: RobotModel) -> Settings:
     """Settings for `robot` from parameters by name. Raises ParameterError, naming the parameter."""
     v = coerced(values)
     require_gravity_source(v)
-    _check_sizes(v)
+    check_sizes(v)
     n = robot.n
     limit = _effort_limit(v, robot)
     unlimited = np.full(n, np.inf)
@@ -119,7 +119,8 @@ def _or(value: Array | None, default: Array) -> Array:
     return default if value is None else value
 
 
-def _check_sizes(v: Mapping[str, Any]) -> None:
+def check_sizes(v: Mapping[str, Any]) -> None:
+    """ParameterError where an array whose length does not depend on the robot has another."""
     for name, size in (
         ("gravity", 3),
         ("hardware_gravity", 3),

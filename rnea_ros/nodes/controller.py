@@ -20,7 +20,6 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, Header, String
@@ -35,16 +34,15 @@ from rnea_ros.control.settings import coerced
 from rnea_ros.control.supervisor import Event, Mode
 from rnea_ros.control.trajectory import Point, TrajectoryRequest
 from rnea_ros.model.robot import RobotModel
-from rnea_ros.model.urdf import load_urdf
 from rnea_ros.nodes.declaration import declare, is_of_ros
+from rnea_ros.nodes.description import described_robot
 from rnea_ros.nodes.executor import make_executor
 from rnea_ros.nodes.messages import SECOND, internal_error, log, payload
 from rnea_ros.nodes.realtime import become_real_time, freeze_garbage
 from rnea_ros.nodes.reports import Reports, write_history
 from rnea_ros.nodes.state_input import StateInput
-from rnea_ros.nodes.transport import leave_out_shared_memory
+from rnea_ros.nodes.transport import LATCHED, NEWEST, RELIABLE, leave_out_shared_memory
 from rnea_ros.nodes.wire import JointStateDecoder, encode_array, encode_header
-from rnea_ros.share import description_source
 
 TICK = 0.005  # s between looks at what does not arrive
 CHECKUP = 0.5  # s between looks at the graph, and attempts to start
@@ -53,10 +51,6 @@ REPEAT = 5.0  # s between two refusals of a kind that repeats itself
 STREAMS = ("reference", "external_wrench")
 MOST_SLIPS = 10  # internal errors before the process ends
 WATCHDOG = "rnea_watchdog"
-
-FAST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
-LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class ControllerNode(LifecycleNode):
@@ -221,7 +215,7 @@ class ControllerNode(LifecycleNode):
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         try:
             values = self._values()
-            robot = self._robot(values)
+            robot = described_robot(values, self._description)
             self.core = Controller(robot, values)
         except ValueError as error:
             self.get_logger().error(str(error))
@@ -307,8 +301,8 @@ class ControllerNode(LifecycleNode):
                 self.destroy_subscription,
                 subscribe(JointTrajectory, "~/joint_trajectory", self._on_trajectory, RELIABLE),
             ),
-            (self.destroy_subscription, subscribe(JointTrajectoryPoint, "~/reference", self._on_reference, FAST)),
-            (self.destroy_subscription, subscribe(WrenchStamped, "~/external_wrench", self._on_wrench, FAST)),
+            (self.destroy_subscription, subscribe(JointTrajectoryPoint, "~/reference", self._on_reference, NEWEST)),
+            (self.destroy_subscription, subscribe(WrenchStamped, "~/external_wrench", self._on_wrench, NEWEST)),
             (self.destroy_subscription, subscribe(InertiaStamped, "~/payload", self._on_payload, RELIABLE)),
             (self.destroy_subscription, subscribe(JointState, "rnea_watchdog/status", self._on_watchdog, LATCHED)),
             (self.destroy_service, self.create_service(SetBool, "~/gravity_compensation", self._serve_float)),
@@ -361,14 +355,6 @@ class ControllerNode(LifecycleNode):
 
     def _on_description(self, message: String) -> None:
         self._description = message.data
-
-    def _robot(self, values: dict[str, Any]) -> RobotModel:
-        xml = values["robot_description"]
-        if not xml and not values["robot_description_file"]:
-            xml = self._description
-        source = description_source(xml, values["robot_description_file"])
-        locked = dict(zip(values["locked_joints"], values["locked_positions"], strict=True))
-        return load_urdf(source, list(values["joints"]) or None, locked or None, values["tip"] or None)
 
     def _introduce(self, robot: RobotModel) -> None:
         """Who carries gravity, and what is controlled: said at every start."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.lifecycle import LifecycleNode
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 
 from rnea_ros.control.controller import Controller
@@ -24,9 +24,8 @@ from rnea_ros.control.supervisor import Mode
 from rnea_ros.control.terms import TERMS, command_terms
 from rnea_ros.nodes.messages import SECOND, diagnostics
 from rnea_ros.nodes.state_input import StateInput
+from rnea_ros.nodes.transport import NEWEST
 from rnea_ros.nodes.wire import JointStateEncoder
-
-QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class Reports:
@@ -42,8 +41,8 @@ class Reports:
         self._node, self._core, self._states = node, core, states
         self._several_publishers = several_publishers
         self._encoder = JointStateEncoder(core.robot.joint_names)
-        self._terms = {name: node.create_publisher(JointState, f"~/torque/{name}", QOS) for name in TERMS}
-        self._tracking = node.create_publisher(JointState, "~/tracking", QOS)
+        self._terms = {name: node.create_publisher(JointState, f"~/torque/{name}", NEWEST) for name in TERMS}
+        self._tracking = node.create_publisher(JointState, "~/tracking", NEWEST)
         self._diagnostics = node.create_publisher(DiagnosticArray, "/diagnostics", QoSProfile(depth=10))
         self._outbox: deque[tuple[Any, bytes]] = deque()
         self._terms_due = 0

@@ -6,19 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
+from rnea_ros.nodes.transport import NEWEST
 from rnea_ros.nodes.wire import JointStateDecoder, WireError
 
 try:
     from rclpy.event_handler import SubscriptionEventCallbacks, UnsupportedEventTypeError
 except ImportError:  # Humble
     from rclpy.qos_event import SubscriptionEventCallbacks, UnsupportedEventTypeError
-
-# An old state is worth nothing once there is a newer one, and a reliable reader costs an acknowledgement for each.
-NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class StateInput:

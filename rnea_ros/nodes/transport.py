@@ -1,11 +1,18 @@
-"""How messages travel between processes of one machine."""
+"""How messages travel: the qualities of service that the nodes share, and the transport between processes."""
 
 from __future__ import annotations
 
 import os
 
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+
 from rnea_ros.model.errors import ModelError
 from rnea_ros.share import share_file
+
+# A stream: an old message is worth nothing once there is a newer one, and a reliable reader acknowledges each.
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def leave_out_shared_memory() -> None:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
@@ -45,12 +45,12 @@ from rnea_ros.control.settings import require_gravity_source
 from rnea_ros.control.watchdog import TICK, Recent, StateMessage, Watchdog
 from rnea_ros.control.watchdog_parameters import WATCHDOG_PARAMETERS
 from rnea_ros.model.errors import ModelError
-from rnea_ros.model.urdf import load_urdf
 from rnea_ros.nodes.declaration import declare
+from rnea_ros.nodes.description import described_robot
 from rnea_ros.nodes.executor import make_executor
 from rnea_ros.nodes.messages import SECOND, diagnostics, internal_error, log, payload
 from rnea_ros.nodes.realtime import become_real_time, freeze_garbage
-from rnea_ros.nodes.transport import leave_out_shared_memory
+from rnea_ros.nodes.transport import LATCHED, NEWEST, RELIABLE, leave_out_shared_memory
 from rnea_ros.nodes.wire import (
     JointStateDecoder,
     JointStateEncoder,
@@ -59,14 +59,10 @@ from rnea_ros.nodes.wire import (
     decode_header,
     encode_array,
 )
-from rnea_ros.share import description_source
 
 Array = NDArray[np.float64]
 
 KEPT = QoSProfile(depth=8, reliability=ReliabilityPolicy.BEST_EFFORT)  # other hardware may publish there too
-NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
-LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class WatchdogNode(Node):
@@ -89,7 +85,7 @@ class WatchdogNode(Node):
         self._status = self.create_publisher(JointState, "~/status", LATCHED)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", QoSProfile(depth=10))
         if self._values["robot_description"] or self._values["robot_description_file"]:
-            self._start(description_source(self._values["robot_description"], self._values["robot_description_file"]))
+            self._start("")
         else:
             self.get_logger().info("no robot description as parameter: waits for the topic robot_description")
             self.create_subscription(String, "robot_description", self._on_description, LATCHED)
@@ -181,9 +177,9 @@ class WatchdogNode(Node):
             self._start(message.data)
 
     def _start(self, description: str) -> None:
+        """description: the one of the topic, read where the parameters name none."""
         values = self._values
-        locked = dict(zip(values["locked_joints"], values["locked_positions"], strict=False))
-        robot = load_urdf(description, list(values["joints"]) or None, locked or None, values["tip"] or None)
+        robot = described_robot(values, description)
         self.core = core = Watchdog(robot, values, Recent(self._new_states, self._recent_command))
         self._encoders = {status: JointStateEncoder(robot.joint_names, status.value) for status in Status}
         subscribe = self.create_subscription
